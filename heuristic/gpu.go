@@ -257,7 +257,7 @@ func (p *planner) gpuRows(axes []int, threads int64) {
 	for _, i := range rows {
 		warp := int64(p.desc.WarpSize)
 		// A reduce for each point of a stage has the threads that the points leave it.
-		if beside := min(p.stagesAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads && !p.columnsOfStage(i) {
+		if beside := min(p.stagesAround(i), threads); !p.done[i] && (p.constant(i) || p.plainReduce(i) && !p.insideReduce(i)) && p.size(i) >= warp && beside*warp <= gpuLongThreads && !p.columnsOfStage(i) {
 			p.wholeBlock(i, threads)
 		}
 	}
@@ -383,7 +383,7 @@ func (p *planner) shareStages() {
 func (p *planner) wholeBlock(i int, threads int64) {
 	p.done[i] = true
 	warp := int64(p.desc.WarpSize)
-	if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
+	if p.constant(i) && p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
 		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc))))
 	}
 	p.split(plan.WARP, i, shares(p.left(i), warp))

@@ -13,11 +13,16 @@ import (
 
 // Attention of many queries on matrix instructions (TILE; MMA of the points and of
 // the elements of a row): a warp has 16 queries, with all elements of their outputs
-// in accumulators. The warps of a block take queries that read the same rows of the
-// cache, those of the heads of a group, then neighbours, and share panels of them;
-// where those are too few to fill the device, groups of warps share the points.
+// in accumulators. A block has the eight warps whose registers a multiprocessor has: warps take
+// queries that read the same rows of the cache, those of the heads of a group, then neighbours, and
+// share panels of them; as many groups of these as there is room for share the points.
 //
-// Prompts of 512 tokens on an H200, int8, tokens a second: LLaMA 3.2 1B 28,490 with a
+// Beside blocks of four warps, of which two share a multiprocessor, the points of the longest block, which takes as long as
+// the kernel where loops end at the mask, are shared. 512 tokens on an H100, us a layer, one group, two and four: LLaMA 3.2 1B (32 heads,
+// two terms of f16) 45, 32; of halves Qwen3 0.6B (16) 51, 36, 35, Qwen2 0.5B (14) 28, 19, 27; 4,096 tokens, a second,
+// one group, two and four: LLaMA 1B 84,960, 84,140, Qwen3 0.6B 66,170, 83,790, 77,450 (docs/bench/h100-attention.txt).
+//
+// Before: prompts of 512 tokens on an H200, int8, tokens a second: LLaMA 3.2 1B 28,490 with a
 // few threads a point; with tiles of 32 points 39,190, of 64 37,970, of 128 35,050. The
 // kernel takes 60 us with panels, some 75 without, and 375 took the other plan. Qwen3
 // 0.6B (rows of 128 elements): 31,310, with tiles of 32 points 39,490, with panels
@@ -31,7 +36,6 @@ const (
 	gpuFlashGroups   = 4  // of warps that share the points
 	gpuFlashTile     = 32 // points of a tile
 	gpuFlashElements = 64 // of a row, up to which a tile has so many points
-	gpuFlashResident = 5  // warps of a multiprocessor, below which there are groups
 )
 
 // gpuFlash plans such a kernel, if its axes make tiles.
@@ -89,10 +93,11 @@ func (f *flash) scores(tuple *ir.UOp) {
 
 func (f *flash) plan(private []int) string {
 	warps := f.planner.points(f.storeSet().Minus(setOf(private)).List()) / matrixRows
-	groups := int64(1)
-	for groups < gpuFlashGroups && warps*groups < gpuFlashResident*int64(f.desc.Cost.Workers) {
-		groups *= 2
+	most := int64(gpuFlashWarps)
+	for most > 1 && warps/most < int64(f.desc.Cost.Workers)*3/4 {
+		most /= 2
 	}
+	groups := min(gpuFlashGroups, gpuFlashAllWarps/most)
 	f.add(plan.MMA, f.axes[f.score].Name, 0)
 	f.taken[f.score] = matrixPoints
 	f.split(plan.UNROLL, f.score, f.left(f.score))
@@ -115,10 +120,6 @@ func (f *flash) plan(private []int) string {
 	f.split(plan.UPCAST, f.element, f.left(f.element))
 	f.split(plan.LOCAL, f.query, 8)
 	f.split(plan.UPCAST, f.query, 2)
-	most := min(gpuFlashWarps, gpuFlashAllWarps/groups)
-	for most > 1 && warps/most < int64(f.desc.Cost.Workers)*3/4 {
-		most /= 2
-	}
 	rows := f.queryWarps(most)
 	if rows > 1 {
 		f.add(plan.STAGE, f.axes[f.points].Name, 0)

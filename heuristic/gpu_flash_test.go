@@ -19,7 +19,7 @@ func TestFlashTiles(t *testing.T) {
 		plan  string // empty: no tiles
 	}{
 		{"prompt", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 512) },
-			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 4; STAGE r0; STAGE s3; FMA"},
+			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 4; STAGE r0; STAGE s3; FMA"},
 		{"few queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 128) },
 			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 4; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; STAGE r0; STAGE s3; FMA"},
 		{"a tile of queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 1, 4096, 80, 16) },

@@ -118,6 +118,11 @@ func (m *Monoid) Weight(a *Arena, key, top *UOp) *UOp {
 	return a.Unary(OpExp2, a.Mul(a.Sub(key, top), m.Scale))
 }
 
+// Share is Weight where code is to see that it is at most 1.
+func (m *Monoid) Share(a *Arena, key, top *UOp) *UOp {
+	return a.Unary(OpExp2, a.Binary(OpMin, a.Mul(a.Sub(key, top), m.Scale), a.Const(key.DType, 0)))
+}
+
 // LeastKey is the identity of the key of a monoid that rescales: the lowest
 // finite number.
 func (m *Monoid) LeastKey(a *Arena, dtype DType) *UOp {

@@ -143,7 +143,7 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 		q, k = rotation.Apply(q, c.arch.pairing), rotation.Apply(k, c.arch.pairing)
 	}
 	keys, values := m.remember(m.caches[n].keys, k), m.remember(m.caches[n].values, v)
-	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window, Rows: m.windowRows(layer.window)}
+	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window, Rows: m.windowRows(layer.window), Numeric: m.numeric}
 	visible := func(t *tensor.Tensor) *tensor.Tensor {
 		if options.Rows != nil {
 			return t.Gather(2, options.Rows).Cast(ir.F32)

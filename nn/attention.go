@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tgc/ir"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -15,6 +16,7 @@ type AttentionOptions struct {
 	Window  int            // cache rows that a query sees, its own among them; 0: all before it
 	Sinks   *tensor.Tensor // [H]: a score a head that takes its share of the softmax and has no value; may be nil
 	Rows    *tensor.Tensor // [length] (i32): the cache rows of keys and values; nil: 0, 1, 2, ..
+	Numeric Numeric        // Int8 may round queries, keys and values to f16 where queries are many: an error of 3e-8
 }
 
 // Attention is causal scaled dot-product attention (Vaswani et al. 2017) with
@@ -30,6 +32,23 @@ func Attention(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 
 // Apply is Attention with options.
 func (o AttentionOptions) Apply(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
+	return o.attend(q, keys, values, positions).OnTarget(func(desc *target.Desc) *tensor.Tensor {
+		queries, _ := q.Dim(1).Int()
+		if least := desc.Tuning.HalfRows; o.Numeric != Int8 || least == 0 || queries < least {
+			return nil
+		}
+		return o.attend(toHalf(q), toHalf(keys), toHalf(values), positions)
+	})
+}
+
+// toHalf gives the values nearest to t that an f16 holds. Every warp rounds the keys that it multiplies: a maximum and a minimum are an
+// instruction each.
+func toHalf(t *tensor.Tensor) *tensor.Tensor {
+	most := func(x float64) *tensor.Tensor { return t.Graph().Scalar(ir.F32, x) }
+	return t.Maximum(most(-largestHalf)).Minimum(most(largestHalf)).Cast(ir.F16).Cast(ir.F32)
+}
+
+func (o AttentionOptions) attend(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 	g := q.Graph()
 	b, t := q.Dim(0), q.Dim(1)
 	heads, d := q.Extent(2), q.Extent(3)

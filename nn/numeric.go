@@ -12,7 +12,7 @@ import (
 
 // Numeric is a numeric mode: which numbers activations are while they are
 // multiplied with packed weights, and with those of f16 and bf16 where they are
-// many rows (roundBeside). Everything else is f32 in every mode.
+// many rows (roundBeside), and in Int8 what attention of many queries multiplies (AttentionOptions). Everything else is f32 in every mode.
 type Numeric uint8
 
 // The modes. The error is what one matrix product loses against f32, as NMSE.

@@ -115,3 +115,36 @@ func TestLinearBesideFloats(t *testing.T) {
 		}
 	}
 }
+
+// In int8 attention of many queries multiplies halves on targets that have them, of numbers no larger than they hold; no other does.
+func TestAttentionOfManyQueriesIsOfHalves(t *testing.T) {
+	for _, c := range []struct {
+		target  string
+		mode    nn.Numeric
+		queries int
+		want    bool
+	}{
+		{"ptx:sm_90", nn.Int8, 16, true},
+		{"ptx:sm_90", nn.Int8, 15, false},
+		{"ptx:sm_90", nn.Exact, 16, false},
+		{"ptx:sm_75", nn.Int8, 16, false},
+		{"llvm:x86-64-v4", nn.Int8, 16, false},
+	} {
+		desc, err := target.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tensor.NewGraph()
+		cache := func(name string) *tensor.Tensor { return g.Input(name, ir.F32, 1, 2, 64, 32) }
+		q, positions := g.Input("q", ir.F32, 1, c.queries, 4, 32), g.Input("positions", ir.I32, 1, c.queries)
+		g.Output("y", nn.AttentionOptions{Numeric: c.mode}.Apply(q, cache("k"), cache("v"), positions))
+		step, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(lists.Map(step.Kernels, func(k *engine.Kernel) string { return ir.Text(k.AST) }), "\n")
+		if halves := strings.Contains(text, "cast f16"); halves != c.want || halves && !strings.Contains(text, "65504") {
+			t.Errorf("%s: %d queries in %s are of halves: %t, want %t, of numbers that they hold\n%s", c.target, c.queries, c.mode, halves, c.want, text)
+		}
+	}
+}

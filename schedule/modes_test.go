@@ -2,14 +2,17 @@ package schedule_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/nn"
 	"tgc/packed"
+	"tgc/runtime/interp"
 	"tgc/schedule"
 	"tgc/target"
 	"tgc/tensor"
@@ -427,6 +430,61 @@ func TestOneWideRowIsNoTile(t *testing.T) {
 		s := newRig(t, g, nil, nil).plan(hopper(t))
 		if len(s.Launches) != 2 {
 			t.Errorf("%d launches for a row of %d, want 2: its network and what follows it\n%s", len(s.Launches), width, s)
+		}
+	}
+}
+
+// Both factors of the scores of many queries, and what their softmax weighs, are two terms of f16, where a warp has room for queries and
+// products are many enough for the launches that find scales; cache rows that are not there yet count for no scale.
+func TestScoresOfManyQueriesAreTerms(t *testing.T) {
+	const rows, kv, group = 48, 2, 3
+	for _, c := range []struct {
+		queries, head int
+		launch        int64
+		want          bool
+	}{{16, 32, 0, true}, {19, 24, 0, true}, {16, 32, 1 << 20, false}, {16, 256, 0, false}, {3, 32, 0, false}} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch, opt.Profile.Workers = 8, 16, c.launch, 1
+		g := tensor.NewGraph()
+		length, zero := g.Var("length", 1, rows), g.Dims(0)[0]
+		q := g.Input("q", ir.F32, 1, c.queries, kv*group, c.head)
+		keys, values := g.Input("k", ir.F32, 1, kv, rows, c.head), g.Input("v", ir.F32, 1, kv, rows, c.head)
+		positions := lists.Make(c.queries, func(i int) int64 { return int64(i + 5) })
+		g.Output("o", nn.Attention(q, keys.Slice(2, zero, length), values.Slice(2, zero, length), g.Input("positions", ir.I32, 1, c.queries)))
+		there := int64(c.queries + 5)
+		r := newRig(t, g, map[string]int64{"length": there}, map[string][]int64{"positions": positions})
+		for _, id := range []int64{1, 2} {
+			for i := range r.buffers[id].Data {
+				if int64(i/c.head%rows) >= there {
+					r.buffers[id].Data[i].F = math.NaN()
+				}
+			}
+		}
+		s := r.plan(opt)
+		r.check(s, interp.KernelOptions{}, 3e-6)
+		applied := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Pass == "scale-scores" && r.Applied })
+		if applied != c.want {
+			t.Errorf("%d queries of %d, launches of %d: terms %t\n%s", c.queries, c.head, c.launch, applied, s)
+		}
+	}
+}
+
+// Attention of many queries rounds keys and values to halves where it reads them: a copy of a cache would be as long as the cache.
+func TestCachesAreRoundedInPlace(t *testing.T) {
+	const rows, kv, group, head = 200, 2, 8, 32
+	for _, queries := range []int{40, 1} {
+		g := tensor.NewGraph()
+		length, zero := g.Var("length", 1, rows), g.Dims(0)[0]
+		q := g.Input("q", ir.F32, 1, queries, kv*group, head)
+		keys, values := g.Input("k", ir.F32, 1, kv, rows, head), g.Input("v", ir.F32, 1, kv, rows, head)
+		half := func(x *tensor.Tensor) *tensor.Tensor { return x.Slice(2, zero, length).Cast(ir.F16).Cast(ir.F32) }
+		positions := lists.Make(queries, func(i int) int64 { return int64(i + 5) })
+		g.Output("o", nn.Attention(q, half(keys), half(values), g.Input("positions", ir.I32, 1, queries)))
+		r := newRig(t, g, map[string]int64{"length": int64(queries) + 5}, map[string][]int64{"positions": positions})
+		s := r.plan(hopper(t))
+		r.check(s, interp.KernelOptions{}, 3e-6)
+		if strings.Contains(s.String(), ":f16") {
+			t.Errorf("%d queries: copies\n%s", queries, s)
 		}
 	}
 }

@@ -65,11 +65,17 @@ func (l *lowering) run() {
 	l.b.EndGrid(body)
 }
 
-// gridOrder puts grid ranges in the loop order of the first store.
+// gridOrder puts grid ranges in the loop order of the first store; of a GPU those first towards whose end loops are longer, so that
+// all of the longest start first.
 func (l *lowering) gridOrder(grid []int) []int {
 	position := make(map[int]int)
 	for k, r := range l.Stores[0].Node.Ranges() {
 		position[l.free.Index.Of(r)] = k
+	}
+	for _, i := range grid {
+		if l.block.onGPU() && l.Rising.Has(i) {
+			position[i] -= len(position)
+		}
 	}
 	sort.Slice(grid, func(x, y int) bool { return position[grid[x]] < position[grid[y]] })
 	return grid

@@ -67,7 +67,11 @@ type fragmentKey struct {
 }
 
 // mostTerms: products of terms i and j with i+j at or past it are left out.
-const mostTerms = 3
+// Two halves hold as many bits as three terms of bf16, but for one.
+const (
+	mostTerms  = 3
+	mostHalves = 2
+)
 
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
@@ -159,7 +163,10 @@ func (l *matrices) places(m *matrixSum, t columnTile) int {
 	if m.rows.DType.IsInt() {
 		return 1
 	}
-	_, nx, ny := shape.TermsOfProduct(l.Bounds, m.rows, t.columns)
+	elem, nx, ny := shape.TermsOfProduct(l.Bounds, m.rows, t.columns)
+	if elem == ir.F16 {
+		return min(nx+ny-1, mostHalves)
+	}
 	return min(nx+ny-1, mostTerms)
 }
 

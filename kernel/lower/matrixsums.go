@@ -201,7 +201,7 @@ func (m *matrixSum) suitsGroup(p *shape.Kernel, free *analyse.FreeSets) error {
 	t := p.Tile
 	for _, tile := range m.tiles {
 		elem, nx, ny := shape.TermsOfProduct(p.Bounds, m.rows, tile.columns)
-		if len(m.tiles) > 1 || m.rows.DType != ir.F32 || elem.Size() != program.GroupPiece/plan.GroupPieces {
+		if len(m.tiles) > 1 || nx > 1 && ny > 1 && elem == ir.F16 || m.rows.DType != ir.F32 || elem.Size() != program.GroupPiece/plan.GroupPieces {
 			return fmt.Errorf("kernel: plan: WGMMA of a sum of %s", m.rows.DType)
 		}
 		for _, side := range []struct {

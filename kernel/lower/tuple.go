@@ -105,6 +105,8 @@ type lambda struct {
 	memo map[string]val
 	ids  map[*ir.UOp]int
 	fma  bool // products are rounded once, with the sum that they feed
+	// shares: what exponentials are of is at most 0, and code is to see it.
+	shares bool
 }
 
 func (l *tuples) newLambda() *lambda {
@@ -125,6 +127,10 @@ func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
 	v, ok := e.contract(u, arg)
 	if !ok {
 		args := lists.Map(u.Src, func(s *ir.UOp) val { return e.eval(s, arg) })
+		if u.Op == ir.OpExp2 && e.shares {
+			zero := e.l.exprs.lower(e.l.Arena.Const(u.DType, 0), e.l.scopes.startCoords())
+			args[0] = e.l.exprs.alu(ir.OpMin, u.DType, args[0], zero)
+		}
 		v = e.l.exprs.alu(u.Op, u.DType, args...)
 	}
 	e.memo[key] = v
@@ -183,6 +189,7 @@ func (l *tuples) tupleMember(open *program.Loop, m member) []carry {
 	var carries []carry
 	e, n := l.newLambda(), m.node.Arg.(ir.ReduceArg).N
 	e.fma = l.Options.FMA
+	e.shares = l.Tile != nil && l.Arena.MonoidOf(m.node).Rescales
 	for _, c := range m.comps {
 		node := l.Arena.Proj(m.node, c)
 		for _, point := range at[c] {

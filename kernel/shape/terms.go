@@ -19,6 +19,9 @@ func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 		return precision{F16: 1, BF16: 2}
 	}
 	none := precision{F16: 4, BF16: 3} // the range of f16 is too small for any number of terms
+	if isShare(u) {
+		return precision{F16: 2, BF16: 3}
+	}
 	if terms := StoredTerms(u); len(terms) > 1 {
 		if terms[0].Value.DType == ir.F16 {
 			return precision{F16: len(terms), BF16: 3}
@@ -48,8 +51,29 @@ func TermsOfProduct(bounds *ir.Bounds, rows, columns *ir.UOp) (elem ir.DType, of
 		return ir.F64, 1, 1
 	case x.F16 == 1 && (y.F16 == 1 || y.F16 == 2 && isTermCode(bounds, rows)), y.F16 == 1 && x.F16 == 2 && isTermCode(bounds, columns):
 		return ir.F16, x.F16, y.F16
+	case inPlainTerms(rows) && inPlainTerms(columns), isShare(rows) && y.F16 == 1, isShare(columns) && x.F16 == 1:
+		return ir.F16, x.F16, y.F16
 	}
 	return ir.BF16, x.BF16, y.BF16
+}
+
+// inPlainTerms reports a factor of two terms of f16 of which neither is scaled: stored ones, or a share of a largest.
+func inPlainTerms(u *ir.UOp) bool {
+	if isShare(u) {
+		return true
+	}
+	terms := StoredTerms(u)
+	return len(terms) == 2 && terms[0].Value.DType == ir.F16 && terms[0].Scale == 1 && terms[1].Scale == 1
+}
+
+// isShare reports the weight of a softmax beside its largest (ir.Monoid: Share), a number from 0 to 1. Two terms of f16 are within 2^-25
+// of it, as near as an f32 comes to a sum in which that largest is.
+func isShare(u *ir.UOp) bool {
+	if u.Op != ir.OpExp2 || u.Src[0].Op != ir.OpMin {
+		return false
+	}
+	most, constant := lastConstant(u.Src[0])
+	return constant && most <= 0
 }
 
 // IsExactSum reports that an f32 holds every sum of so many products of two factors.

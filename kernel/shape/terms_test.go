@@ -9,7 +9,8 @@ import (
 )
 
 // Two stored terms of f16, one of them scaled, are taken as they are beside an integer that an f16 holds, which takes the scale;
-// beside any other factor, and of bf16 with a scale, they are floats.
+// beside any other factor, and of bf16 with a scale, they are floats. Two of which none is scaled are beside two more, and beside a
+// number from 0 to 1, which is split like them.
 func TestTermsOfProduct(t *testing.T) {
 	a := ir.NewArena()
 	read := func(slot int, dtype ir.DType) *ir.UOp {
@@ -19,6 +20,9 @@ func TestTermsOfProduct(t *testing.T) {
 	times := func(x *ir.UOp, c float64) *ir.UOp { return a.Mul(x, a.Const(ir.F32, c)) }
 	terms := func(dtype ir.DType, scale float64) *ir.UOp {
 		return a.Add(float(read(0, dtype)), times(float(read(1, dtype)), scale))
+	}
+	share := func(most float64) *ir.UOp {
+		return a.Unary(ir.OpExp2, a.Binary(ir.OpMin, read(7, ir.F32), a.Const(ir.F32, most)))
 	}
 	byte8, short := float(read(2, ir.U8)), float(read(3, ir.I16))
 	for name, c := range map[string]struct {
@@ -34,6 +38,13 @@ func TestTermsOfProduct(t *testing.T) {
 		"f16":             {float(read(5, ir.F16)), terms(ir.F16, 1.0/2048), ir.BF16, 2, 3},
 		"no power":        {byte8, terms(ir.F16, 3), ir.BF16, 1, 3},
 		"scaled bf16":     {byte8, terms(ir.BF16, 1.0/256), ir.BF16, 1, 3},
+		"plain halves":    {terms(ir.F16, 1), terms(ir.F16, 1), ir.F16, 2, 2},
+		"one is scaled":   {terms(ir.F16, 1), terms(ir.F16, 1.0/2048), ir.BF16, 3, 3},
+		"share of terms":  {share(0), terms(ir.F16, 1), ir.F16, 2, 2},
+		"share of a half": {share(0), float(read(5, ir.F16)), ir.F16, 2, 1},
+		"half of a share": {float(read(5, ir.F16)), share(0), ir.F16, 1, 2},
+		"share of floats": {share(0), read(6, ir.F32), ir.BF16, 3, 3},
+		"no share":        {share(1), terms(ir.F16, 1), ir.BF16, 3, 3},
 		"bf16":            {byte8, a.Add(float(read(0, ir.BF16)), float(read(1, ir.BF16))), ir.BF16, 1, 2},
 	} {
 		elem, nx, ny := shape.TermsOfProduct(ir.NewBounds(), c.rows, c.columns)

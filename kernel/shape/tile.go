@@ -41,7 +41,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	}
 	if len(tile.SubAxes) > 0 {
 		slices.Reverse(tile.SubAxes) // high to low
-		values = sumsOfTile(sp.Arena, m, &tile, values)
+		values = sumsOfTile(sp.Arena, m, &tile, values, sp.has(plan.Matrix))
 	}
 	out := values[0]
 	if len(rest) > 0 {
@@ -54,7 +54,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 		values = projections(sp.Arena, out, len(values))
 	}
 	slices.Reverse(threads)
-	values = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values)
+	values = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values, false)
 	if len(blocks) > 0 {
 		return nestTuple(sp.State, values, blocks, tuple)
 	}
@@ -62,11 +62,14 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	return values[0]
 }
 
-// sumsOfTile is what the combine step of a softmax makes of all points of a tile.
-func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp) []*ir.UOp {
+// sumsOfTile is what the combine step of a softmax makes of all points of a tile; bounded says that weights are, for matrix instructions.
+func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp, bounded bool) []*ir.UOp {
 	score := values[0]
 	top := a.Binary(ir.OpMax, tile.nestPlain(a, ir.OpMax, score), m.LeastKey(a, score.DType))
 	weight := m.Weight(a, score, top)
+	if bounded {
+		weight = m.Share(a, score, top)
+	}
 	sums := []*ir.UOp{top}
 	for _, g := range values[1:] {
 		sums = append(sums, tile.nestPlain(a, ir.OpAdd, Times(a, g, weight)))
@@ -75,12 +78,19 @@ func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp) []*ir.
 }
 
 // gated is a value where a point exists, else the identity. Of a tile's factors
-// that are conversions it stands before them: they remain what few terms of a
+// that are conversions, or sums of terms, it stands before these: they remain what few terms of a
 // matrix instruction hold.
 func gated(st *State, s *Split, v, cond, identity *ir.UOp) *ir.UOp {
 	a := st.Arena
-	if zero, ok := identity.Float(); s.Tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
-		return a.Cast(a.Where(cond, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+	if zero, ok := identity.Float(); s.Tile > 1 && ok && zero == 0 {
+		switch {
+		case v.Op == ir.OpCast:
+			return a.Cast(a.Where(cond, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+		case len(StoredTerms(v)) > 1 && v.Op == ir.OpAdd:
+			return a.Add(gated(st, s, v.Src[0], cond, identity), gated(st, s, v.Src[1], cond, identity))
+		case len(StoredTerms(v)) > 0 && v.Op == ir.OpMul:
+			return a.Mul(gated(st, s, v.Src[0], cond, identity), v.Src[1])
+		}
 	}
 	return a.Where(cond, v, identity)
 }

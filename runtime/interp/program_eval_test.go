@@ -227,3 +227,54 @@ func BenchmarkInstr(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(rows*n/16*instrs), "ns/instr")
 }
+
+// 2^x of what is seen to be at most 0 takes fewer instructions and has the same bits: between integers, of subnormal results, and of no number.
+func TestPowersOfShares(t *testing.T) {
+	const n = 16
+	build := func(share bool) *Compiled {
+		b := program.NewBuilder("exp2")
+		in, out := b.Buffer(0, ir.F32, "", 8, n*4), b.Buffer(1, ir.F32, "", 8, n*4)
+		b.SetGrid(1)
+		b.GridLoop(func(*program.Value) {
+			v := b.Load(in, n, 8)
+			if share {
+				v = b.Alu(ir.OpMin, v, b.Float(v.Type, 0))
+			}
+			b.Store(out, b.Alu(ir.OpExp2, v), 8)
+		})
+		p, err := Compile(b.Finish(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	plain, share := build(false), build(true)
+	r := rand.New(rand.NewPCG(5, 6))
+	for k := range 20000 {
+		in, want, got := make([]byte, n*4), make([]byte, n*4), make([]byte, n*4)
+		for lane := range n {
+			x := -165 * r.Float64()
+			switch {
+			case k == 0:
+				x = []float64{0, math.Copysign(0, -1), math.Inf(-1), math.NaN(), -1e-40, -126, -126.5, -149, -149.5, -150.5, -160, -161, -1e30, -0.5, -1.5, -2.5}[lane]
+			case k%4 == 1: // where rounding to an integer is a tie
+				x = math.Round(x) - 0.5
+			}
+			programtest.PutScalar(in[lane*4:], ir.F32, ir.FloatScalar(x))
+		}
+		for _, run := range []struct {
+			p   *Compiled
+			out []byte
+		}{{plain, want}, {share, got}} {
+			if err := run.p.Run([]Arg{{Bytes: in}, {Bytes: run.out}}, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for lane := range n {
+			x, w, g := programtest.GetScalar(in[lane*4:], ir.F32).F, programtest.GetScalar(want[lane*4:], ir.F32).F, programtest.GetScalar(got[lane*4:], ir.F32).F
+			if math.Float64bits(w) != math.Float64bits(g) && !(math.IsNaN(w) && math.IsNaN(g)) {
+				t.Fatalf("2^%g: %g, otherwise %g", x, g, w)
+			}
+		}
+	}
+}

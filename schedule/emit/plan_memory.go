@@ -14,7 +14,7 @@ import (
 // bufferAlign is the alignment of every temporary in bytes; bufferPad is how
 // many bytes stay free after it, so that gated vector loads stay inside.
 const (
-	bufferAlign = 64
+	bufferAlign = 128
 	bufferPad   = 64
 )
 

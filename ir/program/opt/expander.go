@@ -49,6 +49,27 @@ type expander struct {
 	*program.Builder
 	lacks    Lacks
 	replaced map[*program.Value]*program.Value // results of expanded instructions
+	atMost   map[*program.Value]float64        // of constants, and of minima of one and another value
+}
+
+// bound notes what a result is at most.
+func (e *expander) bound(in *program.Instr) {
+	switch {
+	case in.Op == program.Const && in.Result.Type.Elem.IsFloat():
+		e.atMost[in.Result] = in.Float
+	case in.Op == program.Alu && in.Ir == ir.OpMin:
+		for _, x := range in.Args {
+			if most, ok := e.atMost[x]; ok {
+				e.atMost[in.Result] = most
+			}
+		}
+	}
+}
+
+// isNegative reports a value that is at most 0, or no number.
+func (e *expander) isNegative(x *program.Value) bool {
+	most, ok := e.atMost[x]
+	return ok && most <= 0
 }
 
 // aluF and aluI have a constant of the type of the value beside it.

@@ -32,6 +32,7 @@ func ExpandFor(p *program.Program, lacks Lacks) *program.Program {
 		Builder:  program.Resume(&out),
 		lacks:    lacks,
 		replaced: make(map[*program.Value]*program.Value),
+		atMost:   make(map[*program.Value]float64),
 	}
 	e.blockInto(p.Body, out.Body)
 	return e.Finish()
@@ -50,6 +51,7 @@ func (e *expander) blockInto(from, to *program.Block) {
 // instr emits one instruction, expanded or with its arguments replaced.
 func (e *expander) instr(in program.Instr) {
 	in.Args = e.args(in.Args)
+	e.bound(&in)
 	if in.Op == program.Alu || in.Op == program.FoldLanes {
 		before := e.MakeFor(in.Result.Origin)
 		v := e.expand(&in)

@@ -15,8 +15,13 @@ import (
 // exp2 is 2^x = 2^f * 2^n with n = round(x). The two-step scaling by 2^(n/2)
 // reaches subnormals and infinity with one rounding; NaN falls through all
 // comparisons.
+//
+// Of numbers that are at most 0, 2^(n+63) is in the normal range: 2^f times that is exact, and 2^-63 rounds once.
 func (e *expander) exp2(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
+	if e.isNegative(x) && f == &formatF32 {
+		return e.exp2Below1(f, x)
+	}
 	x = e.Where(e.aluF(ir.OpCmpLt, x, -f.exp2Clamp), e.Float(x.Type, -f.exp2Clamp), x)
 	high := e.Float(x.Type, f.exp2Clamp)
 	x = e.Where(e.Lt(high, x), high, x)
@@ -31,6 +36,17 @@ func (e *expander) exp2(x *program.Value) *program.Value {
 	half := e.aluI(ir.OpShr, n, 1)
 	rest := e.Alu(ir.OpSub, n, half)
 	return e.Alu(ir.OpMul, e.Alu(ir.OpMul, p, e.powerOfTwo(f, half)), e.powerOfTwo(f, rest))
+}
+
+func (e *expander) exp2Below1(f *floatFormat, x *program.Value) *program.Value {
+	const up = 63
+	magic := f.magic + float64(f.bias) + up // an even number more: ties are rounded as they are otherwise
+	x = e.Alu(ir.OpMax, x, e.Float(x.Type, -f.exp2Clamp))
+	shifted := e.aluF(ir.OpAdd, x, magic)
+	fraction := e.Alu(ir.OpSub, x, e.aluF(ir.OpSub, shifted, magic))
+	p := e.Fma(e.polynomial(fraction, f.exp2), fraction, e.Float(x.Type, 1))
+	power := e.aluI(ir.OpShl, e.Bitcast(shifted, f.bits), f.mantissa) // of magic itself nothing is left
+	return e.aluF(ir.OpMul, e.Alu(ir.OpMul, p, e.Bitcast(power, x.Type.Elem)), 0x1p-63)
 }
 
 // powerOfTwo is 2^n as a float, for n in the normal range.
