@@ -11,14 +11,15 @@ import (
 )
 
 // scale-scores: attention of many queries multiplies floats, of which matrix instructions take three terms of bf16 each, six products.
-// Of two terms of f16 (scale-terms) they take three. What stands for the range of bf16 are powers of two, here for each element e of
-// a row, the same for all points t, so that no score has a scale of its own:
+// Of two terms of f16 they take three. What stands for the range of bf16 are powers of two, as in scale-terms: one for each row of queries,
+// and one for all keys, and for all values, of a head, so that no score and no point has one of its own:
 //
-//	sum_e q[e]*k[t,e]  ->  d * sum_e (q[e]*c[e]/d) * (k[t,e]/c[e]),  c[e] of the largest |k[t,e]| of all t, d of the largest |q[e]*c[e]|
-//	sum_t w[t]*v[t,e]  ->  c[e] * sum_t w[t] * (v[t,e]/c[e])
+//	sum_e q[e]*k[t,e]  ->  c*d * sum_e (a + b) * (a' + b'),  a = f16(q[e]/d), b = f16(q[e]/d - a), and a', b' of k[t,e]/c
+//	sum_t w[t]*v[t,e]  ->  c * sum_t w[t] * (a + b),  a = f16(v[t,e]/c), b = f16(v[t,e]/c - a)
 //
-// w are weights of a softmax, of which the largest is 1. What is lost is at most 2^-23 of a number, or 2^-50 of the largest of its
-// element: of a score, of the largest that its query could have.
+// 2^13 d and 2^13 c are the powers of two below the largest |q|, |k| or |v|, and w are weights of a softmax, of which the largest is 1.
+// What is lost is at most 2^-23 of a number, or 2^-38 of the largest. Second terms have no scale, as those of scale-terms have: scores count
+// by their differences, and a weighted sum by the largest of what it weighs. So one chain of instructions adds all three products up.
 
 // ScaleScores applies the rule to all values.
 func ScaleScores(s *state.State) {
