@@ -200,10 +200,10 @@ func (p *planner) scoreSums(tuple *ir.UOp) []int {
 	return out
 }
 
-// unitStrideIn is unitStride of the loads below a node.
+// unitStrideIn is unitStride of the loads below a node; scales of groups stay at an element for a while.
 func (a *analysis) unitStrideIn(root *ir.UOp, axis int) bool {
 	return !analyse.Any(root, func(u *ir.UOp) bool {
-		return u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
+		return u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1 && !a.stays(u, axis)
 	})
 }
 

@@ -20,6 +20,7 @@ type BatchOptions struct {
 	Ahead     int          // as in SessionOptions; a batch's loop is always the device's
 	Prepare   *Preparation // as in SessionOptions
 	Mode      nn.Numeric
+	Cache     CacheType // of keys and values
 	Config    engine.Config
 	Weights   *Batch // of the same model on the same device, whose weights are used: it is closed last; may be nil
 }
@@ -40,7 +41,7 @@ func NewBatch(ctx context.Context, m *Model, dev runtime.Device, opt BatchOption
 	if opt.Ahead < 1 {
 		opt.Ahead = max(dev.Target().Tuning.RunsAhead, 1)
 	}
-	options := SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config, Prepare: opt.Prepare}
+	options := SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Cache: opt.Cache, Config: opt.Config, Prepare: opt.Prepare}
 	if opt.Weights != nil {
 		options.weights = opt.Weights.session
 	}

@@ -39,7 +39,7 @@ func outline(b *testing.B, name string) *llm.Model {
 
 func decodeSink(b *testing.B, m *llm.Model, tokens int) *ir.UOp {
 	b.Helper()
-	g, err := llm.BuildStep(m.Config, m.File, llm.Variant{Batch: 1, Tokens: tokens, Context: 4096, Cache: ir.F32})
+	g, err := llm.BuildStep(m.Config, m.File, llm.Variant{Batch: 1, Tokens: tokens, Context: 4096})
 	if err != nil {
 		b.Fatal(err)
 	}

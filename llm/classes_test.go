@@ -162,9 +162,12 @@ func TestLogitsOfPlansAtAnotherContext(t *testing.T) {
 }
 
 // tinyAt is the model of these tests with weights.
-func tinyAt(t *testing.T) *llm.Model {
+func tinyAt(t *testing.T) *llm.Model { return synthModel(t, classesShape) }
+
+// synthModel is a model of a shape, with weights.
+func synthModel(t *testing.T, name string) *llm.Model {
 	t.Helper()
-	shape, err := synth.Lookup(classesShape)
+	shape, err := synth.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}

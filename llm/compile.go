@@ -19,6 +19,7 @@ type Manifest struct {
 	Target string `json:"target"`
 	Step   string `json:"step"` // decode, prefill; graph for one that is no model's
 	Mode   string `json:"mode"`
+	KV     string `json:"kv,omitempty"` // type of the cache; empty: f32
 	Model  string `json:"model"`
 	Ctx    int    `json:"ctx"`    // rows of the cache
 	Depth  int    `json:"depth"`  // position at which bytes are counted
@@ -31,9 +32,6 @@ type Manifest struct {
 // CompileStep compiles a step for a target without a device or weights. depth
 // is the position that the description of its traffic assumes.
 func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *target.Desc, config engine.Config) (*CompiledStep, error) {
-	if v.Cache == 0 {
-		v.Cache = cacheDType
-	}
 	chooseRecords(&config, m.File, desc, v.Numeric, 0)
 	v.Codes = codesFor(config.Records, desc)
 	g, err := BuildStep(m.Config, m.File, v)

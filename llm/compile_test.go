@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"tgc/engine"
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -205,7 +204,7 @@ func TestLastLayerForWantedTokens(t *testing.T) {
 	m := openOutline(t, "llama:d=256,layers=1,heads=4,kv=2,ff=1024,vocab=512,quant=q8_0")
 	for _, name := range []string{"llvm:x86-64-v3", "ptx:sm_90"} {
 		operations := func(all bool) (sum int64) {
-			v := llm.Variant{Batch: 1, Tokens: tokens, Context: 2 * tokens, All: all, Cache: ir.F32}
+			v := llm.Variant{Batch: 1, Tokens: tokens, Context: 2 * tokens, All: all}
 			step, err := llm.CompileStep(t.Context(), m, v, 0, mustTarget(t, name), engine.Config{})
 			if err != nil {
 				t.Fatal(err)

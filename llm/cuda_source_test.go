@@ -11,7 +11,6 @@ import (
 
 	"tgc/engine"
 	"tgc/internal/nvrtc"
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -56,7 +55,7 @@ func TestStepsAsCUDA(t *testing.T) {
 func stepAsCUDA(t *testing.T, c *nvrtc.Library, arch string, m *llm.Model, tokens int) {
 	t.Helper()
 	desc := mustTarget(t, "cuda:"+arch)
-	v := llm.Variant{Batch: 1, Tokens: tokens, Context: 256, Cache: ir.F32}
+	v := llm.Variant{Batch: 1, Tokens: tokens, Context: 256}
 	step, err := llm.CompileStep(t.Context(), m, v, 0, desc, engine.Config{})
 	if err != nil {
 		t.Fatal(err)

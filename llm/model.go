@@ -46,7 +46,7 @@ func NewModel(f *gguf.File) (*Model, error) {
 		}
 	}
 	// Building a step checks every tensor's presence and shape.
-	g, err := BuildStep(config, f, Variant{Batch: 1, Tokens: 1, Context: 1, Cache: cacheDType})
+	g, err := BuildStep(config, f, Variant{Batch: 1, Tokens: 1, Context: 1})
 	if err != nil {
 		return nil, err
 	}

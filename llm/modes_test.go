@@ -159,7 +159,11 @@ func TestModesPTX(t *testing.T) {
 // runMode feeds the prompt and the oracle's greedy tokens, the latter one by
 // one, and compares all logits that the oracle has.
 func runMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) modeError {
-	rows := feedMode(t, dev, mode, name, want)
+	return errorOf(feedMode(t, dev, mode, name, want), want)
+}
+
+// errorOf compares the logits of the prompt and of the oracle's greedy tokens with the oracle's.
+func errorOf(rows [][]float32, want *answers) modeError {
 	var e modeError
 	add := func(got, ref []float32) {
 		var row nmse

@@ -7,7 +7,6 @@ import (
 
 	"tgc/engine"
 	"tgc/internal/cudatools"
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -45,10 +44,10 @@ func TestStepsLowerForGPU(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s %d tokens", step.arch, shape.Name, step.tokens), func(t *testing.T) {
 				t.Parallel()
 				m := outlineOf(t, fewerLayers(shape))
-				v := llm.Variant{Batch: 1, Tokens: step.tokens, Context: m.Config.Context, Cache: ir.F32}
+				v := llm.Variant{Batch: 1, Tokens: step.tokens, Context: m.Config.Context}
 				depth := 0
 				if step.short {
-					v.Context, v.Cache, depth = min(step.tokens+128, m.Config.Context), ir.F16, 64
+					v.Context, v.Cache, depth = min(step.tokens+128, m.Config.Context), llm.CacheF16, 64
 				}
 				kernels := lowerStep(t, step.arch, m, v, depth)
 				if step.assemble && (*zoo || onOrin == turn) && a.tools.PtxasPath != "" {

@@ -12,7 +12,6 @@ import (
 	"tgc/engine"
 	"tgc/gguf"
 	"tgc/internal/refmodel"
-	"tgc/ir"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/runtime"
@@ -228,7 +227,7 @@ func TestBatchOfTwoPositions(t *testing.T) {
 		session.Close()
 	}
 
-	g, err := llm.BuildStep(model.Config, model.File, llm.Variant{Batch: 2, Tokens: 1, Context: rows, Cache: ir.F32})
+	g, err := llm.BuildStep(model.Config, model.File, llm.Variant{Batch: 2, Tokens: 1, Context: rows})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,10 @@ import (
 
 	"tgc/engine"
 	"tgc/internal/lists"
-	"tgc/ir"
 	"tgc/nn"
 	"tgc/runtime"
 	"tgc/tensor"
 )
-
-// cacheDType is the element type of the key and value cache in exact mode.
-const cacheDType = ir.F32
 
 // SessionOptions size a session.
 type SessionOptions struct {
@@ -34,6 +30,7 @@ type SessionOptions struct {
 	// their way: Prepare then finds it done.
 	Prepare *Preparation
 	Mode    nn.Numeric // numeric mode of matrix products; the zero value is exact
+	Cache   CacheType  // of keys and values; the zero value is f32
 	Config  engine.Config
 
 	weights *Session // BatchOptions.Weights
@@ -189,7 +186,7 @@ func (s *Session) Close() {
 
 // variant is a step that keeps one row of logits.
 func (s *Session) variant(k stepKey) Variant {
-	return Variant{Batch: s.sequences, Tokens: k.tokens, Context: s.options.Context, Visited: k.rows, Cache: cacheDType, Numeric: s.options.Mode, Codes: codesFor(s.options.Config.Records, s.device.Target())}
+	return Variant{Batch: s.sequences, Tokens: k.tokens, Context: s.options.Context, Visited: k.rows, Cache: s.options.Cache, Numeric: s.options.Mode, Codes: codesFor(s.options.Config.Records, s.device.Target())}
 }
 
 // stepVariant is a step that a session feeds.

@@ -90,7 +90,7 @@ func readEarly(ast *ir.UOp) []*ir.UOp {
 func rowsPlanned(t *testing.T, m *llm.Model, rows, visited int) []string {
 	t.Helper()
 	var out []string
-	for _, k := range lowerStep(t, "sm_90", m, llm.Variant{Batch: 1, Tokens: 1, Context: rows, Visited: visited, Cache: ir.F32}, 64) {
+	for _, k := range lowerStep(t, "sm_90", m, llm.Variant{Batch: 1, Tokens: 1, Context: rows, Visited: visited}, 64) {
 		out = append(out, fmt.Sprintf("%s %v %v, %d read early: %s", k.Name, k.Program.Grid, k.Program.Block, len(readEarly(k.AST)), k.Plan))
 	}
 	return out
@@ -122,7 +122,7 @@ func TestAttentionOverLongCaches(t *testing.T) {
 	for _, c := range attentionPlans {
 		m := shortOutline(t, c.shape)
 		early, parts, plans := false, 0, ""
-		for _, k := range lowerStep(t, "sm_90a", m, llm.Variant{Batch: 1, Tokens: 1, Context: c.rows, Cache: ir.F32}, 64) {
+		for _, k := range lowerStep(t, "sm_90a", m, llm.Variant{Batch: 1, Tokens: 1, Context: c.rows}, 64) {
 			for _, part := range append(k.Parts, k) {
 				if !strings.HasPrefix(part.Why, "attention") || part.Plan.String() == "" {
 					continue

@@ -19,7 +19,7 @@ type Variant struct {
 	Context int  // rows of the cache
 	Visited int  // those of them that the step may visit, from the first; 0: all
 	All     bool // logits of every fed token, not only of one per sequence
-	Cache   ir.DType
+	Cache   CacheType
 	Numeric nn.Numeric  // of activations, where they meet packed weights
 	Codes   WeightCodes // of weights that lie in records
 }
@@ -77,10 +77,10 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 		length:    g.VarAtLeast(VarLength, 1, int64(v.visited())),
 	}
 	for n := range c.Layers {
-		m.caches = append(m.caches, cache{
-			keys:   g.Input(CacheName(n, "k"), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize),
-			values: g.Input(CacheName(n, "v"), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize),
-		})
+		of := func(kind string) cache {
+			return newCache(g, CacheName(n, kind), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize)
+		}
+		m.caches = append(m.caches, layerCache{keys: of("k"), values: of("v")})
 	}
 	for kind, r := range c.rotary {
 		if r != nil {

@@ -6,7 +6,6 @@ import (
 
 	"tgc/gguf"
 	"tgc/internal/oracle"
-	"tgc/ir"
 	"tgc/llm"
 )
 
@@ -25,9 +24,9 @@ func TestBuildStep(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		for _, v := range []llm.Variant{
-			{Batch: 1, Tokens: 1, Context: 64, Cache: ir.F32},
-			{Batch: 2, Tokens: 8, Context: 64, Cache: ir.F16},
-			{Batch: 1, Tokens: 8, Context: 64, All: true, Cache: ir.F32},
+			{Batch: 1, Tokens: 1, Context: 64},
+			{Batch: 2, Tokens: 8, Context: 64, Cache: llm.CacheF16},
+			{Batch: 1, Tokens: 8, Context: 64, All: true},
 		} {
 			g, err := llm.BuildStep(config, f, v)
 			if err != nil {

@@ -18,12 +18,12 @@ type transformer struct {
 	rotations [rotaries]nn.Rotation
 	length    *ir.UOp // cache rows to visit
 	numeric   nn.Numeric
-	caches    []cache
+	caches    []layerCache
 	last      *tensor.Tensor // [B], i32: the token whose logits are wanted; nil: all
 }
 
-// cache is the key and value cache of a layer: [B, KV, ctx, D].
-type cache struct{ keys, values *tensor.Tensor }
+// layerCache is the key and value cache of a layer.
+type layerCache struct{ keys, values cache }
 
 // embed looks up the rows of tokens [B, T]: [B, T, D].
 func (m *transformer) embed(tokens *tensor.Tensor) *tensor.Tensor {
@@ -142,19 +142,22 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 		rotation := m.rotations[layer.rotary]
 		q, k = rotation.Apply(q, c.arch.pairing), rotation.Apply(k, c.arch.pairing)
 	}
-	keys, values := m.remember(m.caches[n].keys, k), m.remember(m.caches[n].values, v)
+	keys, values := m.caches[n].keys.store(k, m.positions), m.caches[n].values.store(v, m.positions)
 	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window, Rows: m.windowRows(layer.window), Numeric: m.numeric}
+	if m.caches[n].keys.scales != nil {
+		options.Numeric = nn.Exact // halves of integers times scales would be stored for all rows of the cache
+	}
 	visible := func(t *tensor.Tensor) *tensor.Tensor {
 		if options.Rows != nil {
-			return t.Gather(2, options.Rows).Cast(ir.F32)
+			return t.Gather(2, options.Rows)
 		}
-		return t.Slice(2, m.weights.graph.Dims(0)[0], m.length).Cast(ir.F32)
+		return t.Slice(2, m.weights.graph.Dims(0)[0], m.length)
 	}
 	if c.arch.sinks {
 		options.Sinks = m.weights.get(fmt.Sprintf("blk.%d.attn_sinks.weight", n), c.Heads)
 	}
 	q, positions := m.wanted(n, m.temper(q)), m.wanted(n, m.positions)
-	out := options.Apply(q, visible(keys), visible(values), positions)
+	out := options.Apply(q, keys.read(visible), values.read(visible), positions)
 	return m.linear(n, "attn_output", out, c.Width, c.Heads*c.HeadSize)
 }
 
@@ -162,14 +165,14 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 // many as fit, from the first one of the first query on. It is nil where that is no fewer than all,
 // and for several sequences, whose positions differ.
 func (m *transformer) windowRows(window int) *tensor.Tensor {
-	context, _ := m.caches[0].keys.Dim(2).Int()
+	context := m.caches[0].keys.rows()
 	sequences, tokens := m.positions.Extent(0), m.positions.Extent(1)
 	most := window + tokens - 1
-	if window == 0 || sequences > 1 || most >= int(context) {
+	if window == 0 || sequences > 1 || most >= context {
 		return nil
 	}
 	g := m.weights.graph
-	first := m.positions.SliceInts(1, 0, 1).Reshape(1).AddScalar(float64(1-window)).Clamp(0, float64(int(context)-most))
+	first := m.positions.SliceInts(1, 0, 1).Reshape(1).AddScalar(float64(1-window)).Clamp(0, float64(context-most))
 	rows := g.Arena().Binary(ir.OpMin, m.length, g.Dims(most)[0])
 	return first.Add(g.Iota(ir.I32, rows))
 }
@@ -222,22 +225,6 @@ func (m *transformer) headNorm(n int, name string, x *tensor.Tensor, heads int) 
 		return m.heads(nn.RMSNorm(flat, m.weights.get(full, width), c.Epsilon), heads)
 	}
 	return x
-}
-
-// remember stores x [B, T, KV, D] in a cache at the rows of its positions.
-func (m *transformer) remember(cache, x *tensor.Tensor) *tensor.Tensor {
-	g := m.weights.graph
-	b, t, heads, d := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
-	one := g.Dims(1)[0]
-	along := func(axis int, n *ir.UOp) *tensor.Tensor {
-		shape := []*ir.UOp{one, one, one, one}
-		shape[axis] = n
-		return g.Iota(ir.I32, n).ReshapeDims(shape...)
-	}
-	row := m.positions.ReshapeDims(b, t, one, one)
-	next := cache.AssignAt(x.Cast(cache.DType()), along(0, b), along(2, heads), row, along(3, d))
-	g.Keep(next)
-	return next
 }
 
 // hiddenOf are the gated units.

@@ -22,7 +22,7 @@ type AttentionOptions struct {
 // Attention is causal scaled dot-product attention (Vaswani et al. 2017) with
 // grouped heads (Ainslie et al. 2023) over a cache.
 //
-// q is [B, T, H, D]; keys and values are [B, KV, length, D], where H is a
+// q is [B, T, H, D]; keys and values are [B, KV, length, D], of f32 or f16, where H is a
 // multiple of KV and neighbouring query heads share one; positions [B, T] (i32)
 // are those of the queries: query t sees the cache rows 0..positions[b,t].
 // The result is [B, T, H*D].
@@ -34,22 +34,30 @@ func Attention(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 func (o AttentionOptions) Apply(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 	return o.attend(q, keys, values, positions).OnTarget(func(desc *target.Desc) *tensor.Tensor {
 		queries, _ := q.Dim(1).Int()
-		if least := desc.Tuning.HalfRows; o.Numeric != Int8 || least == 0 || queries < least {
-			return nil
+		many := func(least int64) bool { return least > 0 && queries >= least }
+		switch {
+		case o.Numeric == Int8 && many(desc.Tuning.HalfRows):
+			return o.attend(ToHalf(q), ToHalf(keys), ToHalf(values), positions)
+		case keys.DType() == ir.F16 && many(desc.Tuning.WideRows):
+			return o.attend(q, keys.Cast(ir.F32).Contiguous(), values.Cast(ir.F32).Contiguous(), positions)
 		}
-		return o.attend(toHalf(q), toHalf(keys), toHalf(values), positions)
+		return nil
 	})
 }
 
-// toHalf gives the values nearest to t that an f16 holds. Every warp rounds the keys that it multiplies: a maximum and a minimum are an
-// instruction each.
-func toHalf(t *tensor.Tensor) *tensor.Tensor {
+// ToHalf gives the numbers of f16 nearest to t, the largest ones where t is beyond them. Every warp rounds
+// the keys that it multiplies: a maximum and a minimum are an instruction each.
+func ToHalf(t *tensor.Tensor) *tensor.Tensor {
+	if t.DType() == ir.F16 {
+		return t
+	}
 	most := func(x float64) *tensor.Tensor { return t.Graph().Scalar(ir.F32, x) }
-	return t.Maximum(most(-largestHalf)).Minimum(most(largestHalf)).Cast(ir.F16).Cast(ir.F32)
+	return t.Maximum(most(-largestHalf)).Minimum(most(largestHalf)).Cast(ir.F16)
 }
 
 func (o AttentionOptions) attend(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 	g := q.Graph()
+	q, keys, values = q.Cast(ir.F32), keys.Cast(ir.F32), values.Cast(ir.F32)
 	b, t := q.Dim(0), q.Dim(1)
 	heads, d := q.Extent(2), q.Extent(3)
 	kv := keys.Extent(1)

@@ -87,7 +87,6 @@ func (n Numeric) Round(x *tensor.Tensor) *tensor.Tensor {
 // of an I32. Those of a single row do without the factor of a norm, so that who rounds it
 // need not wait for the norm; several rows are rounded once, for all that multiply them.
 func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
-	g := x.Graph()
 	shape := x.Shape()
 	if len(shape) == 0 {
 		return x
@@ -96,21 +95,51 @@ func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *t
 	if isRow(shape) {
 		x, factor = x.RowFactor()
 	}
-	k := x.Extent(-1)
+	integers, scales := groupIntegers(x, largest)
+	if factor != nil { // [.., 1, 1]
+		scales = scales.Mul(factor.Unsqueeze(-1))
+	}
+	return digits(integers).Mul(scales).ReshapeDims(shape...)
+}
+
+// groupIntegers are the integers up to largest of x [.., K] and their scales: [.., K/group, group], in the
+// low 22 bits of an I32, and [.., K/group, 1].
+func groupIntegers(x *tensor.Tensor, largest float64) (integers, scales *tensor.Tensor) {
+	g := x.Graph()
+	v := inGroups(x, GroupSize(x.Extent(-1)))
+	most := v.Abs().MaxKeep(-1)
+	up := reciprocal(most.Maximum(g.Scalar(ir.F32, leastGroup))).MulScalar(largest)
+	return v.Mul(up).AddScalar(roundAdd).Bitcast(ir.I32), most.MulScalar(1 / largest)
+}
+
+// inGroups splits the last axis of x [.., K]: [.., K/group, group].
+func inGroups(x *tensor.Tensor, group int) *tensor.Tensor {
+	shape := x.Shape()
+	last := len(shape) - 1
+	return x.ReshapeDims(append(shape[:last:last], x.Graph().Dims(x.Extent(-1)/group, group)...)...)
+}
+
+// GroupSize is how many neighbours of k share a scale: 32, or the largest power of two below it that divides k.
+func GroupSize(k int) int {
 	group := quantGroup
 	for group > 1 && k%group != 0 {
 		group /= 2
 	}
-	split := append(shape[:len(shape)-1:len(shape)-1], g.Dims(k/group, group)...)
-	v := x.ReshapeDims(split...)
-	most := v.Abs().MaxKeep(-1)
-	up := reciprocal(most.Maximum(g.Scalar(ir.F32, leastGroup))).MulScalar(largest)
-	down := most.MulScalar(1 / largest)
-	integers := v.Mul(up).AddScalar(roundAdd).Bitcast(ir.I32)
-	if factor != nil { // [.., 1, 1]
-		down = down.Mul(factor.Unsqueeze(-1))
-	}
-	return digits(integers).Mul(down).ReshapeDims(shape...)
+	return group
+}
+
+// Int8Groups are the integers (i8) nearest to x [.., K] in units of the scales of their groups:
+// [.., K] and [.., K/group], where a group has GroupSize(K) elements, as Q8_0 has them.
+func Int8Groups(x *tensor.Tensor) (numbers, scales *tensor.Tensor) {
+	integers, scales := groupIntegers(x, int8Largest)
+	return integers.Cast(ir.I8).ReshapeDims(x.Shape()...), scales.Squeeze(-1)
+}
+
+// ScaleGroups is the inverse of Int8Groups, in f32.
+func ScaleGroups(numbers, scales *tensor.Tensor) *tensor.Tensor {
+	group := numbers.Extent(-1) / scales.Extent(-1)
+	scaled := inGroups(numbers.Cast(ir.F32), group).Mul(scales.Cast(ir.F32).Unsqueeze(-1))
+	return scaled.ReshapeDims(numbers.Shape()...)
 }
 
 // Reciprocals by Newton's method, from a first guess of the floats' bits (Blinn, Floating-Point Tricks, IEEE

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"tgc/engine"
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -147,4 +149,39 @@ func TestAttentionOfManyQueriesIsOfHalves(t *testing.T) {
 			t.Errorf("%s: %d queries in %s are of halves: %t, want %t, of numbers that they hold\n%s", c.target, c.queries, c.mode, halves, c.want, text)
 		}
 	}
+}
+
+// Integers times the scales of their groups are within half a step of what was rounded, for rows of any length, and
+// the largest of a group is exact to the rounding of its scale.
+func TestInt8Groups(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows, k := rapid.IntRange(1, 3).Draw(rt, "rows"), rapid.IntRange(1, 70).Draw(rt, "k")
+		size := rapid.Float32Range(1e-6, 1e6).Draw(rt, "size")
+		values := lists.Make(rows*k, func(i int) float32 { return size * float32((i*i*31+i*7)%201-100) / 100 })
+		g := tensor.NewGraph()
+		numbers, scales := nn.Int8Groups(tensor.FromSlice(g, values, rows, k))
+		back := nn.ScaleGroups(numbers, scales)
+		if numbers.DType() != ir.I8 || back.DType() != ir.F32 {
+			rt.Fatalf("integers of %s, back as %s", numbers.DType(), back.DType())
+		}
+		got, err := tensor.Data[float32](back)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		group := nn.GroupSize(k)
+		if k%group != 0 || group > 32 || group < 32 && k%(2*group) == 0 {
+			rt.Fatalf("groups of %d in %d", group, k)
+		}
+		for at := 0; at < len(values); at += group {
+			most := 0.
+			for _, v := range values[at : at+group] {
+				most = max(most, math.Abs(float64(v)))
+			}
+			for i, v := range values[at : at+group] {
+				if off := math.Abs(float64(got[at+i]) - float64(v)); !(off <= most/127*0.5001+1e-30) {
+					rt.Fatalf("%v became %v in a group of %d up to %v", v, got[at+i], group, most)
+				}
+			}
+		}
+	})
 }

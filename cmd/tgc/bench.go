@@ -204,11 +204,19 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string) (*bench.Re
 	opt := o.options
 	opt.Kernels = opt.Kernels || o.trace != ""
 	opt.PromptKernels = opt.Kernels
-	opt.Mode, opt.Config, opt.Load, opt.Start = o.device.mode.Numeric, config, load, start
+	opt.Mode, opt.Cache, opt.Config, opt.Load, opt.Start = o.device.mode.Numeric, o.device.kv.CacheType, config, load, start
 	shape := devices.Options{Threads: o.device.threads}
 	opt.Threads = dev.Threads(shape)
 	opt.ReadRate = dev.ReadRate(shape)
 	return bench.Run(cmd.Context(), m, dev, opt)
+}
+
+// modeOf is the numeric mode, and the type of a cache of few bytes.
+func modeOf(r *bench.Result) string {
+	if r.KV == "" {
+		return r.Mode
+	}
+	return r.Mode + "/" + r.KV
 }
 
 func printBench(w io.Writer, results []*bench.Result) error {
@@ -218,7 +226,7 @@ func printBench(w io.Writer, results []*bench.Result) error {
 	}}
 	for _, r := range results {
 		rows = append(rows, []string{
-			r.Model, r.Device, r.Mode, fmt.Sprint(r.Threads),
+			r.Model, r.Device, modeOf(r), fmt.Sprint(r.Threads),
 			fmt.Sprint(r.Prompt.Tokens), ratesText(r.Prompt.Rates),
 			fmt.Sprintf("%d@%d", r.Decode.Tokens, r.Decode.Depth), ratesText(r.Decode.Rates), fmt.Sprintf("%.4g", r.Decode.P99),
 			fmt.Sprint(r.Launches), byteSize(r.Bytes), fmt.Sprintf("%.4g", r.ReadRate), fmt.Sprintf("%.1f %%", 100*r.Fraction),

@@ -119,7 +119,7 @@ func (g *gridRun) measure(row *bench.Row) (*bench.Result, error) {
 	}
 	defer dev.Close()
 	opt, shape := row.Set(g.flags.options), devices.Options{Threads: flags.threads}
-	opt.Config, opt.Load, opt.Start, opt.Threads = config, load, start, dev.Threads(shape)
+	opt.Cache, opt.Config, opt.Load, opt.Start, opt.Threads = flags.kv.CacheType, config, load, start, dev.Threads(shape)
 	opt.ReadRate = g.rate(dev.Name(), dev.ReadRate(shape))
 	opt.Kernels = opt.Kernels || opt.ReadRate != nil && opt.Decode > 0
 	return bench.Run(ctx, g.model, dev, opt)

@@ -131,7 +131,7 @@ func (o *chatFlags) run(cmd *cobra.Command, name string) error {
 		note(cmd, "loading %s", m.Name)
 	}
 	ready := llm.Preparation{Prompt: min(len(first), size), Sampling: o.sampling.Sampling}
-	s, err := llm.NewSession(cmd.Context(), m, dev, llm.SessionOptions{Context: size, Mode: o.device.mode.Numeric, Config: config, Prepare: &ready})
+	s, err := llm.NewSession(cmd.Context(), m, dev, llm.SessionOptions{Context: size, Mode: o.device.mode.Numeric, Cache: o.device.kv.CacheType, Config: config, Prepare: &ready})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tgc/engine"
 	"tgc/internal/lists"
+	"tgc/llm"
 	"tgc/llm/story"
 	"tgc/llm/synth"
 	"tgc/nn"
@@ -25,7 +26,7 @@ var flagValues = map[string]func() []string{
 		return append(literal(target.Names()), "ptx:sm_87", "ptx:sm_90a", "llvm:x86-64-v3", "llvm:x86-64-v4")
 	},
 	"mode":    nn.NumericNames,
-	"kv":      func() []string { return []string{"f32", "f16", "q8_0"} },
+	"kv":      llm.CacheTypes,
 	"step":    func() []string { return []string{"decode", "prefill"} },
 	"start":   func() []string { return []string{"heuristic", "scratch"} },
 	"without": passNames, "dump-after": passNames, "stop-after": passNames,

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tgc/engine"
+	"tgc/llm"
 	"tgc/nn"
 	"tgc/runtime/devices"
 	"tgc/search"
@@ -21,7 +22,7 @@ import (
 type deviceFlags struct {
 	name    string
 	mode    modeFlag
-	kv      string
+	kv      cacheFlag
 	threads int
 	trace   io.Writer // of the device's queue; nil: none
 }
@@ -34,7 +35,7 @@ func (d *deviceFlags) register(f *pflag.FlagSet) {
 // registerModes adds the flags that choose how numbers are computed.
 func (d *deviceFlags) registerModes(f *pflag.FlagSet) {
 	registerMode(f, &d.mode)
-	f.StringVar(&d.kv, "kv", "f32", "type of the key and value cache: f32, f16, q8_0")
+	registerCache(f, &d.kv)
 }
 
 func registerMode(f *pflag.FlagSet, mode *modeFlag) {
@@ -53,26 +54,28 @@ func (m *modeFlag) Set(name string) (err error) {
 // Type names the flag's values in help.
 func (m *modeFlag) Type() string { return "mode" }
 
-// check refuses what no device does yet.
+func registerCache(f *pflag.FlagSet, kv *cacheFlag) {
+	f.Var(kv, "kv", "type of the key and value cache: "+strings.Join(llm.CacheTypes(), ", "))
+}
+
+// cacheFlag reads a type of the cache.
+type cacheFlag struct{ llm.CacheType }
+
+// Set parses a type's name.
+func (c *cacheFlag) Set(name string) (err error) {
+	c.CacheType, err = llm.ParseCacheType(name)
+	return err
+}
+
+// Type names the flag's values in help.
+func (c *cacheFlag) Type() string { return "type" }
+
+// check refuses numbers of threads that there cannot be.
 func (d *deviceFlags) check() error {
 	if d.threads < 0 || d.threads > devices.MaxThreads {
 		return usagef("--threads %d: want 1 to %d", d.threads, devices.MaxThreads)
 	}
-	return checkOnly("--kv", d.kv, "f32", "f16", "q8_0")
-}
-
-// checkOnly accepts the one value that exists, and tells names that are planned
-// from names that mean nothing.
-func checkOnly(flag, value, supported string, planned ...string) error {
-	if value == supported || value == "" {
-		return nil
-	}
-	for _, name := range planned {
-		if value == name {
-			return errors.New(flag + " " + value + ": the devices of this version have only " + supported)
-		}
-	}
-	return usagef("%s %q: want %s", flag, value, supported)
+	return nil
 }
 
 // open opens the device and reads the options; it names the device on stderr

@@ -164,7 +164,7 @@ func (o *runFlags) run(cmd *cobra.Command, name string) (err error) {
 		note(cmd, "seed: %d", o.sampling.Seed)
 	}
 	loaded = working(cmd, "loading and compiling "+m.Name)
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config,
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Cache: o.device.kv.CacheType, Config: config,
 		Prepare: &llm.Preparation{Prompt: len(prompt), Sampling: o.sampling.Sampling}})
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type stepFlags struct {
 	context int
 	depth   int
 	mode    modeFlag
+	kv      cacheFlag
 	target  string
 }
 
@@ -34,6 +35,7 @@ func (o *stepFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&o.depth, "depth", 128, "position at which bytes are counted")
 	f.StringVar(&o.target, "target", "", target.Names())
 	registerMode(f, &o.mode)
+	registerCache(f, &o.kv)
 }
 
 func (o *stepFlags) check(cmd *cobra.Command) error {
@@ -75,15 +77,19 @@ func (o *stepFlags) model(cmd *cobra.Command, name string, desc *target.Desc, co
 	if o.depth+o.tokens > rows {
 		return nil, nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
 	}
-	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows, Numeric: o.mode.Numeric}
+	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows, Numeric: o.mode.Numeric, Cache: o.kv.CacheType}
 	step, err := llm.CompileStep(printNotes(cmd), m, v, o.depth, desc, config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &llm.Manifest{
+	manifest := &llm.Manifest{
 		Target: desc.Name, Step: o.step, Mode: o.mode.String(), Model: modelName(name),
 		Ctx: rows, Depth: o.depth, Tokens: o.tokens, Batch: o.batch,
-	}, step, nil
+	}
+	if o.kv.CacheType != llm.CacheF32 {
+		manifest.KV = o.kv.String()
+	}
+	return manifest, step, nil
 }
 
 // graph compiles a graph in text form.

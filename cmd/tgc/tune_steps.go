@@ -70,7 +70,7 @@ func (t *tuner) batch(ctx context.Context, m *llm.Model, run tuneRun, step job.S
 	if step.Depth+step.Tokens > rows {
 		return nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", step.Depth, step.Tokens, rows)
 	}
-	batch, err := llm.NewBatch(ctx, m, t.dev, llm.BatchOptions{Sequences: step.Batch, Context: rows, Mode: run.mode, Config: t.config, Weights: weights})
+	batch, err := llm.NewBatch(ctx, m, t.dev, llm.BatchOptions{Sequences: step.Batch, Context: rows, Mode: run.mode, Cache: t.flags.device.kv.CacheType, Config: t.config, Weights: weights})
 	if err != nil {
 		return nil, err
 	}

@@ -195,7 +195,7 @@ func (o *vizFlags) add(times map[string]viz.Time, r *bench.Result) {
 
 // measured times the kernels of the step on a device.
 func (o *vizFlags) measured(cmd *cobra.Command, name string) (map[string]viz.Time, error) {
-	flags := benchFlags{device: deviceFlags{mode: o.mode}, options: bench.Options{
+	flags := benchFlags{device: deviceFlags{mode: o.mode, kv: o.kv}, options: bench.Options{
 		Batch: o.batch, Decode: 1, Depth: o.depth, Repeats: 1, Context: o.context, Kernels: true}}
 	if o.step == "prefill" {
 		flags.options.Prompt = o.tokens

@@ -7,6 +7,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
@@ -41,7 +42,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	}
 	if len(tile.SubAxes) > 0 {
 		slices.Reverse(tile.SubAxes) // high to low
-		values = sumsOfTile(sp.Arena, m, &tile, values, sp.has(plan.Matrix))
+		values = sumsOfTile(sp.Arena, m, &tile, values, sp.Desc.Kind == target.GPU)
 	}
 	out := values[0]
 	if len(rest) > 0 {
@@ -54,7 +55,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 		values = projections(sp.Arena, out, len(values))
 	}
 	slices.Reverse(threads)
-	values = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values, false)
+	values = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values, sp.Desc.Kind == target.GPU)
 	if len(blocks) > 0 {
 		return nestTuple(sp.State, values, blocks, tuple)
 	}
@@ -62,7 +63,8 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	return values[0]
 }
 
-// sumsOfTile is what the combine step of a softmax makes of all points of a tile; bounded says that weights are, for matrix instructions.
+// sumsOfTile is what the combine step of a softmax makes of all points of a tile; bounded says that weights are, which
+// takes fewer instructions of a GPU.
 func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp, bounded bool) []*ir.UOp {
 	score := values[0]
 	top := a.Binary(ir.OpMax, tile.nestPlain(a, ir.OpMax, score), m.LeastKey(a, score.DType))

@@ -23,6 +23,7 @@ type Options struct {
 	Repeats int
 	Context int // positions in the cache, if more than are needed
 	Mode    nn.Numeric
+	Cache   llm.CacheType // of keys and values
 	Threads int
 	Kernels bool // also time single kernels of a decode step
 	// PromptKernels, with Kernels, times those of the prompt's first step too.
@@ -79,6 +80,7 @@ type Result struct {
 	Model   string       `json:"model"`
 	Device  string       `json:"device"`
 	Mode    string       `json:"mode"`
+	KV      string       `json:"kv,omitempty"` // type of the cache; empty: f32
 	Threads int          `json:"threads"`
 	Batch   int          `json:"batch,omitempty"` // sequences, from 2 on; rates are over all of them
 	Prompt  PromptResult `json:"prompt"`
@@ -125,7 +127,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	}
 	opt.Batch = max(opt.Batch, 1)
 	ready := llm.Preparation{Prompt: opt.Prompt, Sampling: llm.Sampling{TopP: 1}}
-	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Config: opt.Config, Prepare: &ready})
+	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Cache: opt.Cache, Config: opt.Config, Prepare: &ready})
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +136,9 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, err
 	}
 	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode.String(), Threads: opt.Threads}
+	if opt.Cache != llm.CacheF32 {
+		r.KV = opt.Cache.String()
+	}
 	if opt.Batch > 1 {
 		r.Batch = opt.Batch
 	}

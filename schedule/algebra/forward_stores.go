@@ -52,6 +52,10 @@ func forwardVersion(s *state.State, slot int) {
 	if len(readers) == 0 {
 		return
 	}
+	if readsBytes(s, readers) {
+		s.Record(w, false, "readers wait for bytes, which they would round again")
+		return
+	}
 	early := true // what readers read around the store may be loaded before they wait
 	for _, c := range readers {
 		for _, load := range s.LoadsOf(c.Body, ver.Param) {
@@ -87,6 +91,17 @@ func forwardVersion(s *state.State, slot int) {
 		c.Reasons = append(c.Reasons, s.Pass.Name+" "+w.Label())
 	}
 	s.Record(w, true, "readers take the value, not the store", state.Number{Name: "readers", Value: int64(len(readers))})
+}
+
+// readsBytes reports readers of a store that rounds to bytes: they would fold the groups that the integers share a
+// scale in for each element, and nothing is gained by the scales alone.
+func readsBytes(s *state.State, readers []*state.Value) bool {
+	return slices.ContainsFunc(readers, func(c *state.Value) bool {
+		return slices.ContainsFunc(s.ReadMemo[c.ID].Versions, func(slot int) bool {
+			ver := s.Versions[slot]
+			return ver.Previous >= 0 && expr.IsNarrowing(s.Values[ver.Writer].Body)
+		})
+	})
 }
 
 // readsEarly reports a load around a store that meets one point of one coordinate, where

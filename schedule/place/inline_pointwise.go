@@ -34,6 +34,10 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "its rows are columns, which would be read twice", state.Number{Name: "uses", Value: int64(len(list))})
 		return false
 	}
+	if convertsAgain(s, p, list) {
+		s.Record(p, false, "its numbers would be converted again")
+		return false
+	}
 	var total int64
 	for _, u := range list {
 		scope := s.Operations(u.Consumer.Body)
@@ -126,12 +130,15 @@ func crowded(s *state.State, p *state.Value) bool {
 
 // repeatLimit is the operation count up to which p may be recomputed at a use.
 // Where it would be repeated for every output row and could be staged instead,
-// only the smallest values are; one that is too large to be kept by a block, or that
+// only the smallest values are, and those that memory holds in fewer bytes; one that is too large to be kept by a block, or that
 // would draw a reduce into its readers, is stored, unless it has no operand at all.
 func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int, scope int64) int64 {
 	if !s.Opt.Off.Has(state.StagePrologues) && len(s.Multiplicity(u.Consumer, u.Use)) > 0 {
 		if expr.IsNarrowing(p.Body) || readAsHalves(s, p, u.Consumer) {
 			return 0
+		}
+		if widens(s.Exprs, p) {
+			return s.Opt.Profile.InlineOps // its price says how often
 		}
 		if operands > 0 && drawsReduce(s, p) {
 			return 0
@@ -144,6 +151,29 @@ func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int
 		}
 	}
 	return max(s.Opt.Profile.InlineOps, scope/4)
+}
+
+// widens reports a value that takes more bytes than the elements of memory that it is made of: small integers times
+// the scales of their groups, say. Stored it would be written and read at its own width.
+func widens(s *expr.Exprs, p *state.Value) bool {
+	own, bytes := expr.Sorted(p.Ranges), 0
+	for _, u := range ir.Toposort(p.Body) {
+		if u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable && ir.HoldsRanges(s.Free.Of(u), own) {
+			bytes += u.DType.Size()
+		}
+	}
+	return bytes > 0 && bytes < p.Body.DType.Size()
+}
+
+// convertsAgain reports numbers of few bytes, of no weights, that many rows read on a CPU. Its lanes are rows then, so that
+// each number is converted by itself; wide ones are operands as they lie in memory. Weights are
+// decoded into panels. 128 queries of 32 heads of 64, keys and values of f16, 15 layers on two Zen 5 cores: 14.8 ms,
+// of f32 7.2.
+func convertsAgain(s *state.State, p *state.Value, list []state.PlacedUse) bool {
+	most := s.Opt.Profile.PanelReuse
+	return most > 0 && !s.FactsOf(p.Body).Weights && widens(s.Exprs, p) && slices.ContainsFunc(list, func(u state.PlacedUse) bool {
+		return s.Points(s.Multiplicity(u.Consumer, u.Use)) >= most
+	})
 }
 
 // drawsReduce reports that inlining p would put a reduce into loops, while other
