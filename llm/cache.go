@@ -16,7 +16,7 @@ type CacheType uint8
 const (
 	CacheF32 CacheType = iota // 4 bytes a number, as they were computed
 	CacheF16                  // 2 bytes, within 2^-12 of each number
-	CacheQ8                   // 1.06 bytes: integers with an f16 scale for each 32 neighbours, within 2^-8 of the largest of them
+	CacheQ8                   // 1.06 bytes: integers with an f16 scale for each 32 neighbours, within 1/250 of the largest of them
 )
 
 var cacheNames = []string{CacheF32: "f32", CacheF16: "f16", CacheQ8: "q8_0"}

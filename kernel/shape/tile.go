@@ -42,7 +42,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	}
 	if len(tile.SubAxes) > 0 {
 		slices.Reverse(tile.SubAxes) // high to low
-		values = sumsOfTile(sp.Arena, m, &tile, values, sp.Desc.Kind == target.GPU)
+		values = sumsOfTile(sp.Arena, m, &tile, values, sp.has(plan.Matrix) || sp.Desc.Kind == target.GPU)
 	}
 	out := values[0]
 	if len(rest) > 0 {
@@ -63,8 +63,8 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 	return values[0]
 }
 
-// sumsOfTile is what the combine step of a softmax makes of all points of a tile; bounded says that weights are, which
-// takes fewer instructions of a GPU.
+// sumsOfTile is what the combine step of a softmax makes of all points of a tile; bounded says that weights are: for matrix
+// instructions, and for fewer instructions of a GPU.
 func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp, bounded bool) []*ir.UOp {
 	score := values[0]
 	top := a.Binary(ir.OpMax, tile.nestPlain(a, ir.OpMax, score), m.LeastKey(a, score.DType))
