@@ -151,8 +151,7 @@ func TestAttentionOfManyQueriesIsOfHalves(t *testing.T) {
 	}
 }
 
-// Integers times the scales of their groups are within half a step of what was rounded, for rows of any length, and
-// the largest of a group is exact to the rounding of its scale.
+// Integers times the scales of their groups are within half a step of what was rounded, for rows of any length.
 func TestInt8Groups(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows, k := rapid.IntRange(1, 3).Draw(rt, "rows"), rapid.IntRange(1, 70).Draw(rt, "k")
