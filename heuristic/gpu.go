@@ -30,7 +30,7 @@ const (
 
 // preload issues the loads of weights before everything else.
 func (p *planner) preload(weights []*operand) {
-	for _, w := range distinct(weights) {
+	for _, w := range buffersOf(weights) {
 		p.add(plan.PRELOAD, w.name(), 0)
 	}
 }

@@ -78,7 +78,7 @@ func gpuTiles(a *analysis, weights []*operand, w *operand) proposal {
 	if row >= 0 {
 		rows = copies(p.size(row), gpuTileRows)
 		if panel { // matrices share the registers of accumulators
-			rows = min(rows, max(gpuTileRows/int64(len(distinct(weights))), 1))
+			rows = min(rows, max(gpuTileRows/int64(len(p.matricesOf(weights))), 1))
 			block := gpuPanelThreads / threads * tokens // outputs for each row of a thread
 			for outputs := p.points(w.rows) * p.points(w.reuse); rows > 1 && outputs/(block*rows) < int64(p.desc.Cost.Workers)*3/4; {
 				rows /= 2

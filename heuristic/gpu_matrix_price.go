@@ -82,7 +82,7 @@ func (m *matrixProduct) measure() *matrixWork {
 		halves:  len(w.chain) == 1 && areHalves(analyse.Factors(w.sum.Src[0])),
 		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
 	}
-	for _, o := range distinct(m.weights) {
+	for _, o := range m.matricesOf(m.weights) {
 		k.matrices++
 		k.bytes += float64(o.bytes)
 	}

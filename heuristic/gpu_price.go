@@ -63,7 +63,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 		uses: float64(a.points(a.usesOf(weights).List())), sums: float64(len(weights)), scales: a.scalesOfRow(weights),
 		dot: a.dotAxis(w.chain[len(w.chain)-1]),
 	}
-	for _, o := range distinct(weights) {
+	for _, o := range a.matricesOf(weights) {
 		k.bytes += float64(o.bytes)
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)

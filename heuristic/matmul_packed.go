@@ -220,7 +220,7 @@ func (p *planner) sumsAtOnce(weights []*operand) int64 {
 	for _, levels := range most {
 		total += levels
 	}
-	return max(total/int64(len(distinct(weights))), 1) // of each matrix
+	return max(total/int64(len(p.matricesOf(weights))), 1) // of each matrix
 }
 
 // sumAxes are the axes over which the sum of a weight runs, outer before inner, with those

@@ -173,7 +173,7 @@ func (p *planner) crowdedRows(weights []*operand) int64 {
 	case !p.crowds(w):
 		return 1
 	case plain(w):
-		return max(int64(crowdedPlain/len(distinct(weights))), 1)
+		return max(int64(crowdedPlain/len(p.matricesOf(weights))), 1)
 	case p.packed():
 		return crowdedWords
 	}
@@ -342,12 +342,11 @@ func readsOperand(u *ir.UOp, w *operand) bool {
 // asked for: two of them come as far in a time as one of twice the length. Gate and up in Q4_K, int8, one Zen 5 core, GB/s at 3, 4, 6 and
 // 8 KiB each: 37.1, 39.0, 36.7, 34.7. Loops that make floats of weights read as fast at any of these.
 func (p *planner) finish(weights []*operand) {
-	matrices := distinct(weights)
 	share := 1
 	if p.dotted() {
-		share = len(matrices)
+		share = len(p.matricesOf(weights))
 	}
-	for _, w := range matrices {
+	for _, w := range buffersOf(weights) {
 		ahead := p.desc.PrefetchBytes
 		if p.inRecords(w) || plain(w) {
 			ahead = p.desc.PrefetchRows
@@ -373,7 +372,7 @@ func (p *planner) fma() {
 // describe lists weights: "W p2 [8192 x 2048] Q6_K 13.8 MB".
 func (a *analysis) describe(weights []*operand) string {
 	var parts []string
-	for _, w := range distinct(weights) {
+	for _, w := range a.matricesOf(weights) {
 		parts = append(parts, fmt.Sprintf("%s [%d x %d] %s %s", w.name(), a.points(w.rows), a.points(w.chain), w.elem(), size(w.bytes)))
 	}
 	return "W " + strings.Join(parts, ", ")

@@ -57,7 +57,7 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 			p.stageInvariant(w)
 		case p.dotAxis(last):
 			p.stageInvariant(w)
-			p.unrollRecord(w, lanes, packedSteps/int64(len(distinct(weights))))
+			p.unrollRecord(w, lanes, packedSteps/int64(len(p.matricesOf(weights))))
 		case p.packable(w, plan.WordElements):
 			p.add(plan.PACK, p.axes[last].Name, 1)
 			p.done[last] = true
@@ -78,7 +78,7 @@ func (p *planner) recordLanes(weights []*operand) int64 {
 		uses = max(uses, p.points(w.reuse))
 	}
 	registers := packed.RecordRows / lanesOf(p.desc)
-	if uses > 1 && uses*registers*int64(len(distinct(weights))) >= int64(p.desc.VectorRegs/2) {
+	if uses > 1 && uses*registers*int64(len(p.matricesOf(weights))) >= int64(p.desc.VectorRegs/2) {
 		return lanesOf(p.desc)
 	}
 	return packed.RecordRows

@@ -211,16 +211,40 @@ func (a *analysis) weights() []*operand {
 	return a.dropSmaller(out)
 }
 
-// distinct are weights, one for each buffer: one may stand in two sums.
-func distinct(weights []*operand) []*operand {
-	var out []*operand
+// buffersOf are weights, one for each buffer: one may stand in two sums.
+func buffersOf(weights []*operand) []*operand {
+	return firstOfEach(weights, func(x, y *operand) bool { return x.param == y.param })
+}
+
+// matricesOf are weights, one for each matrix: a buffer may hold several that are read beside
+// each other, as Phi-3's holds gate above up.
+func (a *analysis) matricesOf(weights []*operand) []*operand {
+	return firstOfEach(weights, func(x, y *operand) bool { return x.param == y.param && slices.Equal(a.firstRow(x), a.firstRow(y)) })
+}
+
+func firstOfEach(weights []*operand, same func(x, y *operand) bool) (out []*operand) {
 	for _, w := range weights {
-		if !slices.ContainsFunc(out, func(o *operand) bool { return o.param == w.param }) {
+		if !slices.ContainsFunc(out, func(o *operand) bool { return same(o, w) }) {
 			out = append(out, w)
 		}
 	}
 	return out
 }
+
+// firstRow is where an operand's rows start in its buffer: indices at the first point of each axis.
+func (a *analysis) firstRow(o *operand) (at []int64) {
+	indices := o.accesses[0].Indices()
+	if o.accesses[0].Op == ir.OpField {
+		indices = indices[:1] // fields of a block differ in the others
+	}
+	return lists.Map(indices, func(x *ir.UOp) int64 {
+		first, _ := a.evaluate(x, noAxis, 0)
+		return first
+	})
+}
+
+// noAxis is an axis that no range is.
+const noAxis = -1
 
 // isLarge reports an operand that is streamed, or of which results read as much from a cache: a
 // register tile of a CPU reads it less often, as does one of matrix instructions whose columns its uses fill.
