@@ -5,9 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/target"
 )
 
@@ -88,7 +90,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	}
 	_, decoding, looked := m.operationsOfRow(m.weights)
 	k.decoding, k.lookups = decoding/k.points, (looked.permuted+looked.loaded)/k.points
-	k.rowTerms, k.tokenTerms = termsOf(w), 1
+	k.rowTerms, k.tokenTerms = m.termsOfRow(w), 1
 	if k.rowTerms > 1 {
 		k.rowsAcross = m.across(w)
 	}
@@ -199,6 +201,26 @@ func termsOf(o *operand) float64 {
 		return 2
 	}
 	return 3
+}
+
+// termsOfRow are those of a weight: what packed blocks hold besides integers, minima of groups times their scale, say, is a float as any other.
+func (m *matrixProduct) termsOfRow(w *operand) float64 {
+	if w.rank() < packedRank {
+		return termsOf(w)
+	}
+	sum := w.sum
+	for inner := m.sumAround(sum.Src[0], w); inner != nil; inner = m.sumAround(sum.Src[0], w) {
+		sum = inner
+	}
+	reads := func(u *ir.UOp) bool {
+		return analyse.Any(u, func(x *ir.UOp) bool { return slices.Contains(w.accesses, x) })
+	}
+	factor := analyse.Product(m.arena, lists.Filter(analyse.Factors(sum.Src[0]), reads))
+	if factor == nil {
+		return termsOf(w)
+	}
+	terms := shape.TermsOf(m.bounds, factor)
+	return float64(min(terms.F16, terms.BF16))
 }
 
 // isTerms reports activations stored as two terms of f16, in a word or in planes.
