@@ -150,14 +150,15 @@ func (f *flash) queryWarps(most int64) int64 {
 	return warps
 }
 
-// readTogether are the store axes of queries that read the same points of the
-// cache: the heads of a group, the tokens of a prompt.
+// readTogether are the store axes of queries that read the same rows of the
+// cache: the heads of a group, the tokens of a prompt. What is one number for a query and a point, as a stored mask is, is no row.
 func (p *planner) readTogether(tuple *ir.UOp, private []int) []int {
 	t := p.axisOf(tuple.ReduceRange())
+	elements := setOf(private).Union(setOf(p.scoreSums(tuple)))
 	var read analyse.RangeSet // axes on which what is read of the cache depends
 	for _, u := range p.order {
-		if isAccess(u) && p.free.Of(u).Has(t) {
-			read = read.Union(p.free.Of(u))
+		if free := p.free.Of(u); isAccess(u) && free.Has(t) && !free.Meet(elements).Empty() {
+			read = read.Union(free)
 		}
 	}
 	own := p.free.Of(tuple.Src[0]).Minus(read).Minus(setOf(private))

@@ -33,7 +33,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	if few && a.dotAxis(w.chain[len(w.chain)-1]) {
 		return gpuMatvec(a, weights)
 	}
-	chosen := gpuMatrix(a, weights, w)
+	chosen := gpuMatrix(a, reusedOf(weights), w)
 	if few {
 		other := gpuMatvec(a, weights)
 		if !chosen.record.Applied || other.priced.Prices != nil && other.priced.preferred(chosen.priced, a.knobs.BlockThreads) {
@@ -52,6 +52,12 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 		return declined("rows-of-a-stage", "a block makes the %d points of %s itself", a.size(z), a.axes[z].Name)
 	}
 	return gpuTiles(a, weights, w)
+}
+
+// reusedOf are weights whose elements several outputs have in common. Others, of the experts' results that a residual adds up, say,
+// are read where results are stored.
+func reusedOf(weights []*operand) []*operand {
+	return lists.Filter(weights, func(o *operand) bool { return len(o.reuse) > 0 })
 }
 
 // gpuTiles plans a product without matrix instructions: tiles of rows and tokens in the

@@ -260,7 +260,7 @@ func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, sco
 // that is read with the same tokens, times one a row of a STAGE around the sum. A
 // tile of 6 rows of accumulators has 3 of the store's rows where perRow is 2.
 func (a *analysis) perRow(weights []*operand, w *operand) int64 {
-	reused := slices.DeleteFunc(slices.Clone(weights), func(o *operand) bool { return len(o.reuse) == 0 })
+	reused := reusedOf(weights)
 	n := len(a.matricesOf(reused))
 	if w.rank() == 0 { // plain rows of one matrix, each with a sum of its own
 		sums := lists.Set(lists.Map(reused, func(o *operand) *ir.UOp { return o.sum }))
