@@ -31,6 +31,9 @@ func tryElementwise(a *analysis) proposal {
 	}
 	i := a.laneAxis()
 	if i < 0 {
+		if c := gpuLate(a); c.record.Applied {
+			return c
+		}
 		return declined("no-lane-axis", "no store range of constant extent is contiguous")
 	}
 	if a.desc.Kind == target.GPU {

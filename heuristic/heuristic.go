@@ -233,7 +233,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 			c.Records = append(c.Records, made.record)
 			continue
 		}
-		chosen := plan.Plan{Opts: made.opts}
+		chosen := a.withUnits(made.opts)
 		if err := plan.Legality(sink, chosen, desc); err != nil {
 			at.refused(&c, "illegal", err.Error())
 			continue

@@ -58,6 +58,7 @@ const (
 	CLUSTER
 	CARVEOUT
 	ONCE
+	GRID
 	WGMMA
 	numOptKinds
 )
@@ -254,6 +255,10 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Points of the range stay a serial loop (of a store range: inside the work unit); without amount all that is left.",
 		Before: "for t in 0..128 (grid): store",
 		After:  "for t in 0..128 (serial, in one work unit): store"},
+	GRID: {Name: "GRID", Axis: axisStore, Amount: amountNeeded, role: Grid, read: readGrid,
+		Doc:    "So many work units take points of a store range in turn whose extent is known only where the kernel runs, and which is a loop of one unit otherwise. A range of constant extent has what is left of it on the grid without the Opt.",
+		Before: "for n in 0..length: store",
+		After:  "for u in 0..64 (grid): for n in 0..ceil(length/64): store 64n+u"},
 	FMA: {Name: "FMA", Axis: axisNone, read: readFMA,
 		Doc:    "A product that feeds a sum is rounded once, with the sum (class A); sums may use several accumulators.",
 		Before: "acc = acc + a*b",

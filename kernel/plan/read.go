@@ -75,6 +75,18 @@ func readRoll(r *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
+func readGrid(r *reading, p *AxisPlan, opt Opt) error {
+	switch _, constant := p.Axis.Size(); {
+	case constant:
+		return fmt.Errorf("%s has a constant extent: what is left of it is on the grid", opt.Axis)
+	case !everyStoreHas(r.sink, p.Axis):
+		return fmt.Errorf("not every store has %s", opt.Axis)
+	case slices.ContainsFunc(p.Segments, func(s Segment) bool { return s.Role == Grid }):
+		return fmt.Errorf("a plan says it once")
+	}
+	return r.split(p, opt)
+}
+
 func readStage(_ *reading, p *AxisPlan, opt Opt) error {
 	if p.Axis.Kind == StageAxis {
 		return fmt.Errorf("%s is a stage already", opt.Axis)

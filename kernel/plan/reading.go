@@ -91,10 +91,15 @@ func defaultRole(sink *ir.UOp, axis Axis) Role {
 	if _, constant := axis.Size(); !constant || axis.Kind != StoreAxis {
 		return Serial
 	}
-	if slices.ContainsFunc(sink.Src, func(store *ir.UOp) bool { return !slices.Contains(store.Ranges(), axis.Range) }) {
+	if !everyStoreHas(sink, axis) {
 		return Serial
 	}
 	return Grid
+}
+
+// everyStoreHas reports an axis along which all stores of a kernel run.
+func everyStoreHas(sink *ir.UOp, axis Axis) bool {
+	return !slices.ContainsFunc(sink.Src, func(store *ir.UOp) bool { return !slices.Contains(store.Ranges(), axis.Range) })
 }
 
 // axis finds the plan of an axis by name; nil where there is none.

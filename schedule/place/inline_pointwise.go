@@ -137,7 +137,7 @@ func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int
 		if expr.IsNarrowing(p.Body) || readAsHalves(s, p, u.Consumer) {
 			return 0
 		}
-		if widens(s.Exprs, p) {
+		if widens(s.Exprs, p) || readsAround(s.Graph, p) {
 			return s.Opt.Profile.InlineOps // its price says how often
 		}
 		if operands > 0 && drawsReduce(s, p) {
@@ -163,6 +163,12 @@ func widens(s *expr.Exprs, p *state.Value) bool {
 		}
 	}
 	return bytes > 0 && bytes < p.Body.DType.Size()
+}
+
+// readsAround reports a value that reads around a store (forward-stores): rows of a cache, but for one that is stored in the same step.
+// It is what its readers would read of the cache itself, but for a test.
+func readsAround(s *state.Graph, p *state.Value) bool {
+	return slices.ContainsFunc(s.ReadMemo[p.ID].Versions, func(slot int) bool { return s.Versions[slot].Under >= 0 })
 }
 
 // convertsAgain reports numbers of few bytes, of no weights, that many rows read on a CPU. Its lanes are rows then, so that
