@@ -1,7 +1,6 @@
 package state
 
 import (
-	"math"
 	"slices"
 
 	"tgc/internal/lists"
@@ -77,24 +76,7 @@ func (s *State) priceWith(p *pricer, body *ir.UOp, loops []*ir.UOp) int64 {
 	p.visit(body, nil)
 	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
 	workers := max(s.Opt.Profile.Workers, 1)
-	if p.pointwise {
-		workers = min(workers, s.blocksOf(loops))
-	}
 	return sum(s.Opt.Profile.Launch, sum(p.front, p.shared/workers))
-}
-
-// blockPoints is how many points of loops of constant extents a block of a pointwise kernel takes on a GPU.
-const blockPoints = 512
-
-// blocksOf is how many blocks of a GPU share a pointwise kernel: a grid has constant extents, so that each
-// thread takes all of a loop that is as long as a variable says. 4,194,304 numbers of a cache, 8,000 rows of 8 heads of 64,
-// took one block 97 us of an H200.
-func (s *State) blocksOf(loops []*ir.UOp) int64 {
-	constant := lists.Filter(loops, func(r *ir.UOp) bool { _, ok := r.Src[0].Int(); return ok })
-	if !s.Opt.Profile.SharedStages || len(constant) == len(loops) {
-		return math.MaxInt64
-	}
-	return max((s.Points(constant)+blockPoints-1)/blockPoints, 1)
 }
 
 // unitLoops are the loops of the store up to the last that a reduce or stage depends
