@@ -390,7 +390,7 @@ func (a *analysis) evaluate(x *ir.UOp, axis int, at int64) (int64, bool) {
 		case u.Op.IsElementwise():
 			args := lists.Map(u.Src, func(s *ir.UOp) ir.Scalar { return done[s] })
 			done[u] = ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
-		case a.free.Of(u).Has(axis):
+		case axis != noAxis && a.free.Of(u).Has(axis):
 			return 0, false
 		default:
 			done[u] = ir.IntScalar(0)

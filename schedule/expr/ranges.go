@@ -37,10 +37,11 @@ func (s *Exprs) Within(x, u *ir.UOp) bool {
 	return slices.ContainsFunc(u.Src, visit)
 }
 
-// NewRange makes a RANGE with an id of its own.
+// NewRange makes a RANGE with an id of its own. Its extent is simplified at once: expressions that are simplified later hold the
+// extents of ranges and values, which would else be others there.
 func (s *Exprs) NewRange(extent *ir.UOp) *ir.UOp {
 	s.NextRange++
-	return s.A.Range(s.NextRange, extent)
+	return s.A.Range(s.NextRange, s.Simplify(extent))
 }
 
 // RangeID is the id of a RANGE.
