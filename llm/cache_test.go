@@ -38,7 +38,14 @@ func cacheTokens() []int32 {
 // feedCache is feedModel in exact mode with a type of the cache.
 func feedCache(t *testing.T, dev runtime.Device, kv llm.CacheType, model *llm.Model, tokens []int32, together int) [][]float32 {
 	t.Helper()
-	session, err := llm.NewSession(t.Context(), model, dev, llm.SessionOptions{Context: len(tokens) + 56, All: true, Mode: nn.Exact, Cache: kv})
+	return feedSession(t, dev, llm.SessionOptions{Context: len(tokens) + 56, Cache: kv}, model, tokens, together)
+}
+
+// feedSession has the logits of all tokens in a session with some options.
+func feedSession(t *testing.T, dev runtime.Device, options llm.SessionOptions, model *llm.Model, tokens []int32, together int) [][]float32 {
+	t.Helper()
+	options.All, options.Mode = true, nn.Exact
+	session, err := llm.NewSession(t.Context(), model, dev, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +66,9 @@ func feedCache(t *testing.T, dev runtime.Device, kv llm.CacheType, model *llm.Mo
 	return rows
 }
 
-// Caches of few bytes lose what their numbers do and no more, however the tokens are fed, and kernels
-// of all devices agree on what that is.
-func TestCacheTypes(t *testing.T) {
+// emulatedGPU runs PTX in the emulator.
+func emulatedGPU(t *testing.T) runtime.Device {
+	t.Helper()
 	driver, err := emulator.New(emulator.Options{MemoryBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +77,14 @@ func TestCacheTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer gpu.Close()
+	t.Cleanup(func() { gpu.Close() })
+	return gpu
+}
+
+// Caches of few bytes lose what their numbers do and no more, however the tokens are fed, and kernels
+// of all devices agree on what that is.
+func TestCacheTypes(t *testing.T) {
+	gpu := emulatedGPU(t)
 	cpu := openDevice(t, "cpu")
 	for _, name := range cacheShapes {
 		model := synthModel(t, name)

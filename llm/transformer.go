@@ -144,9 +144,6 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 	}
 	keys, values := m.caches[n].keys.store(k, m.positions), m.caches[n].values.store(v, m.positions)
 	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window, Rows: m.windowRows(layer.window), Numeric: m.numeric}
-	if m.caches[n].keys.scales != nil {
-		options.Numeric = nn.Exact // halves of integers times scales would be stored for all rows of the cache
-	}
 	visible := func(t *tensor.Tensor) *tensor.Tensor {
 		if options.Rows != nil {
 			return t.Gather(2, options.Rows)
