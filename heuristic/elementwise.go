@@ -229,3 +229,19 @@ func (a *analysis) laneScore(axis int) int {
 	}
 	return score
 }
+
+// lateThreads are those along an axis that is as long as a variable says.
+const lateThreads = 128
+
+// gpuLate plans an elementwise kernel whose neighbours lie along an axis of a late extent: threads side by side.
+func gpuLate(a *analysis) proposal {
+	i := lists.Last(a.axesOf(plan.StoreAxis), func(i int) bool { return !a.constant(i) && a.everyStore(i) && a.laneScore(i) > 0 }, -1)
+	if i < 0 || a.desc.Kind != target.GPU {
+		return proposal{}
+	}
+	p := a.plan()
+	n := powerOfTwo(a.size(i), 1, lateThreads)
+	p.split(plan.LOCAL, i, n)
+	p.done[i] = true
+	return p.decidedBy(i, "late", fmt.Sprintf("%d threads along an extent that is known late", n))
+}

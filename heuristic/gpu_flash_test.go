@@ -20,6 +20,8 @@ func TestFlashTiles(t *testing.T) {
 	}{
 		{"prompt", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 512) },
 			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 4; STAGE r0; STAGE s3; FMA"},
+		{"a stored mask", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.maskedAttention(8, 4, 4096, 64, 512) },
+			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 4; STAGE r0; STAGE s3; FMA"},
 		{"few queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 128) },
 			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 4; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; STAGE r0; STAGE s3; FMA"},
 		{"a tile of queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 1, 4096, 80, 16) },
@@ -53,4 +55,11 @@ func TestFlashTiles(t *testing.T) {
 			checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": at})
 		}
 	}
+	b := newBuilder()
+	sink := b.maskedAttention(1, 2, 40, 32, 19)
+	c := choose(t, b, sink, desc, heuristic.Knobs{})
+	if !strings.Contains(c.Plan.String(), "MMA") {
+		t.Errorf("a stored mask: %s", c.Plan)
+	}
+	checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": 37})
 }

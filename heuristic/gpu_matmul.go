@@ -54,12 +54,6 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	return gpuTiles(a, weights, w)
 }
 
-// reusedOf are weights whose elements several outputs have in common. Others, of the experts' results that a residual adds up, say,
-// are read where results are stored.
-func reusedOf(weights []*operand) []*operand {
-	return lists.Filter(weights, func(o *operand) bool { return len(o.reuse) > 0 })
-}
-
 // gpuTiles plans a product without matrix instructions: tiles of rows and tokens in the
 // registers of a thread, from a panel that a block shares where one fits.
 func gpuTiles(a *analysis, weights []*operand, w *operand) proposal {

@@ -231,6 +231,12 @@ func firstOfEach(weights []*operand, same func(x, y *operand) bool) (out []*oper
 	return out
 }
 
+// reusedOf are weights whose elements several outputs have in common. Others, of the experts' results that a residual adds up, say,
+// are read where results are stored.
+func reusedOf(weights []*operand) []*operand {
+	return lists.Filter(weights, func(o *operand) bool { return len(o.reuse) > 0 })
+}
+
 // firstRow is where an operand's rows start in its buffer: indices at the first point of each axis.
 func (a *analysis) firstRow(o *operand) (at []int64) {
 	indices := o.accesses[0].Indices()

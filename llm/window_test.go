@@ -1,8 +1,10 @@
 package llm_test
 
 import (
+	"strings"
 	"testing"
 
+	"tgc/engine"
 	"tgc/llm"
 	"tgc/runtime/interp"
 	"tgc/target"
@@ -38,6 +40,24 @@ func TestWindows(t *testing.T) {
 		want := feedSession(t, interp.New(interp.Options{Target: target.Interp()}), llm.SessionOptions{Context: c.context}, model, list, c.together)
 		if v := difference(feedSession(t, gpu, llm.SessionOptions{Context: c.context}, model, list, c.together), want); !(v <= 1e-9) {
 			t.Errorf("%s, a cache of %d rows, %d tokens at once: NMSE %.3g to the interpreter", c.shape, c.context, c.together, v)
+		}
+	}
+}
+
+// A step of one token reads the rows of a window where they lie in the cache: none of its kernels stores rows of them.
+func TestWindowsAreReadAsTheyLie(t *testing.T) {
+	m := shortOutline(t, "gpt-oss:d=256,layers=2,heads=16,kv=4,head=64,ff=256,experts=4,used=2,window=128,vocab=266,tied=0,quant=mxfp4_moe")
+	step, err := llm.CompileStep(t.Context(), m, llm.Variant{Batch: 1, Tokens: 1, Context: 2048}, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := 4 * int64(m.Config.KVHeads*m.Config.HeadSize*128)
+	if bytes := step.Compiled.Schedule.ArenaBytes; bytes >= window {
+		t.Errorf("%d bytes of temporaries, keys of a window are %d", bytes, window)
+	}
+	for _, k := range step.Compiled.Kernels {
+		if strings.HasPrefix(k.Name, "map_4_n") {
+			t.Errorf("%s stores rows of the cache", k.Name)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (s *Exprs) Within(x, u *ir.UOp) bool {
 // extents of ranges and values, which would else be others there.
 func (s *Exprs) NewRange(extent *ir.UOp) *ir.UOp {
 	s.NextRange++
-	return s.A.Range(s.NextRange, s.Simplify(extent))
+	return s.A.Range(s.NextRange, s.index.Do(extent))
 }
 
 // RangeID is the id of a RANGE.
