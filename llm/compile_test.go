@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,6 +56,43 @@ func TestStepLaws(t *testing.T) {
 			}
 			t.Logf("%d launches, %d kernels, %.4f of the weights", got.Launches, got.Unique, float64(got.WeightBytes)/neededBytes(m))
 		})
+	}
+}
+
+// layered are models of two depths, the second of twice the layers: no window's or type's period ends in between.
+var layered = []struct {
+	shape       string
+	few, double int
+}{
+	{"gemma3:d=1152,layers=%d,heads=4,kv=1,head=256,ff=6912,vocab=2056,pure=1,quant=q4_k", 6, 12},
+	{"gemma2:d=2304,layers=%d,heads=8,kv=4,head=256,ff=9216,vocab=2056,pure=1,quant=q4_k", 4, 8},
+	{"olmo2:d=2048,layers=%d,heads=16,kv=16,head=128,ff=8192,vocab=2056,pure=1,quant=q6_k", 4, 8},
+	{"qwen3:d=1024,layers=%d,heads=16,kv=8,head=128,ff=3072,vocab=2056,pure=1,quant=q8_0", 4, 8},
+}
+
+// Twice the layers have the kernels of one time, twice as often: what a layer adds is stored before the next one reads it, however
+// many norms lie between them and however many sequences there are.
+func TestLayersHaveTheSameKernels(t *testing.T) {
+	for _, l := range layered {
+		for _, batch := range []int{1, 2, 4} {
+			for _, mode := range []nn.Numeric{nn.Exact, nn.Int8} {
+				unique := func(layers int) int {
+					shape, err := synth.Lookup(fmt.Sprintf(l.shape, layers))
+					if err != nil {
+						t.Fatal(err)
+					}
+					v := llm.Variant{Batch: batch, Tokens: 1, Context: 256, Numeric: mode}
+					step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), v, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return len(step.Compiled.Kernels)
+				}
+				if few, double := unique(l.few), unique(l.double); double > few {
+					t.Errorf("%s, %d sequences, %s: %d layers have %d kernels, %d have %d", l.shape, batch, mode, l.few, few, l.double, double)
+				}
+			}
+		}
 	}
 }
 

@@ -80,30 +80,56 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 // kernels grow from layer to layer.
 func carried(s *state.State, p *state.Value) bool {
 	readers := s.Consumers(p)
-	if light, _, _ := s.IsLight(p, p.Ranges); !light || len(readers) < 2 {
+	if len(readers) < 2 || !lightInReaders(s, p) {
 		return false
 	}
-	return slices.ContainsFunc(readers, func(c *state.Value) bool {
-		light, _, _ := s.IsLight(c, c.Ranges)
-		return light && needsHeavy(s, c, p, make(map[int]bool))
+	return slices.ContainsFunc(readers, func(c *state.Value) bool { return lightInReaders(s, c) && needsHeavy(s, c, p) })
+}
+
+// lightInReaders reports a value of which blocks of all its readers may make what each of them needs: of a batch one row.
+func lightInReaders(s *state.State, v *state.Value) bool {
+	readers := s.Consumers(v)
+	if len(readers) == 0 {
+		light, _, _ := s.IsLight(v, v.Ranges)
+		return light
+	}
+	return !slices.ContainsFunc(readers, func(c *state.Value) bool {
+		staged, _ := stageAxes(s.Graph, c, v)
+		var axes []*ir.UOp
+		for j, r := range v.Ranges {
+			if staged[j] {
+				axes = append(axes, r)
+			}
+		}
+		light, _, _ := s.IsLight(v, axes)
+		return !light
 	})
 }
 
-// needsHeavy reports that v needs a value that is made of p and that no block makes for itself.
-func needsHeavy(s *state.State, v, p *state.Value, seen map[int]bool) bool {
-	return slices.ContainsFunc(s.ReadMemo[v.ID].Values, func(id int) bool {
-		if id == p.ID || seen[id] {
-			return false
+// needsHeavy reports that v needs a value that is made of p, perhaps by way of others, and that no block makes for itself.
+func needsHeavy(s *state.State, v, p *state.Value) bool {
+	heavy := false
+	made := map[int]bool{p.ID: true} // of p, by number
+	var visit func(id int) bool
+	visit = func(id int) bool {
+		known, ok := made[id]
+		if ok {
+			return known
 		}
-		seen[id] = true
-		operand := s.Values[id]
-		if slices.Contains(s.ReadMemo[id].Values, p.ID) {
-			if light, _, _ := s.IsLight(operand, operand.Ranges); !light {
-				return true
-			}
+		made[id] = false
+		of := false
+		for _, read := range s.ReadMemo[id].Values {
+			of = visit(read) || of
 		}
-		return needsHeavy(s, operand, p, seen)
-	})
+		if made[id] = of; of && !heavy {
+			heavy = !lightInReaders(s, s.Values[id])
+		}
+		return of
+	}
+	for _, id := range s.ReadMemo[v.ID].Values {
+		visit(id)
+	}
+	return heavy
 }
 
 // readAsHalves reports rows that are rounded to halves for a product by matrix instructions, which takes them as they are stored:
