@@ -29,7 +29,7 @@ func TestRoundUp(t *testing.T) {
 
 func TestTileRows(t *testing.T) {
 	gpu := tuningGPU()
-	for _, c := range [][3]int{{255, 64, 0}, {256, 64, 8}, {257, 64, 16}, {4096, 64, 32}, {4, 1, 8}, {3, 1, 0}} {
+	for _, c := range [][3]int{{255, 64, 0}, {256, 64, 8}, {257, 64, 16}, {4032, 64, 32}, {4096, 64, 64}, {4096, 128, 32}, {4096, 8, 64}, {4, 1, 8}, {3, 1, 0}} {
 		if got := gpu.TileRows(c[0], c[1]); got != c[2] {
 			t.Errorf("%d rows in %d groups: tiles of %d rows, want %d", c[0], c[1], got, c[2])
 		}
