@@ -34,6 +34,10 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "its rows are columns, which would be read twice", state.Number{Name: "uses", Value: int64(len(list))})
 		return false
 	}
+	if ops > 1 && forEachRow(s, p, list) {
+		s.Record(p, false, "it would be made for each row of a cache")
+		return false
+	}
 	if convertsAgain(s, p, list) {
 		s.Record(p, false, "its numbers would be converted again")
 		return false
@@ -169,6 +173,15 @@ func widens(s *expr.Exprs, p *state.Value) bool {
 // It is what its readers would read of the cache itself, but for a test.
 func readsAround(s *state.Graph, p *state.Value) bool {
 	return slices.ContainsFunc(s.ReadMemo[p.ID].Versions, func(slot int) bool { return s.Versions[slot].Under >= 0 })
+}
+
+// forEachRow reports a row that is stored, and that a value chooses in place of one of many that it reads: made there it would be
+// made for each of them.
+func forEachRow(s *state.State, p *state.Value, list []state.PlacedUse) bool {
+	return slices.ContainsFunc(list, func(u state.PlacedUse) bool {
+		c := u.Consumer
+		return u.Binder == nil && readsAround(s.Graph, c) && s.Points(c.Ranges) > s.Points(p.Ranges)
+	})
 }
 
 // convertsAgain reports numbers of few bytes, of no weights, that many rows read on a CPU. Its lanes are rows then, so that
