@@ -203,7 +203,7 @@ func transfers(opts []plan.Opt) (out [][]plan.Opt) {
 }
 
 // splitting are the kinds that take a part of an axis, which may change for one another.
-var splitting = []plan.OptKind{plan.VECTOR, plan.UNROLL, plan.UPCAST, plan.LOCAL, plan.WARP, plan.GROUP, plan.CLUSTER, plan.ROLL}
+var splitting = []plan.OptKind{plan.VECTOR, plan.UNROLL, plan.UPCAST, plan.LOCAL, plan.WARP, plan.GROUP, plan.CLUSTER, plan.ROLL, plan.GRID}
 
 // kinds gives the points of an Opt another role.
 func (n *neighbours) kinds(opts []plan.Opt) (out [][]plan.Opt) {
