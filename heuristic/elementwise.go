@@ -242,6 +242,5 @@ func gpuLate(a *analysis) proposal {
 	p := a.plan()
 	n := powerOfTwo(a.size(i), 1, lateThreads)
 	p.split(plan.LOCAL, i, n)
-	p.done[i] = true
 	return p.decidedBy(i, "late", fmt.Sprintf("%d threads along an extent that is known late", n))
 }

@@ -217,7 +217,7 @@ func buffersOf(weights []*operand) []*operand {
 }
 
 // matricesOf are weights, one for each matrix: a buffer may hold several that are read beside
-// each other, as Phi-3's holds gate above up.
+// each other, such as a gate above its up.
 func (a *analysis) matricesOf(weights []*operand) []*operand {
 	return firstOfEach(weights, func(x, y *operand) bool { return x.param == y.param && slices.Equal(a.firstRow(x), a.firstRow(y)) })
 }
