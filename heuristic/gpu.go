@@ -428,8 +428,11 @@ const lateUnits = 4
 func (a *analysis) withUnits(opts []plan.Opt) plan.Plan {
 	chosen := plan.Plan{Opts: opts}
 	late := lists.Filter(a.axesOf(plan.StoreAxis), func(i int) bool { return !a.constant(i) && a.everyStore(i) })
+	if a.desc.Kind != target.GPU || len(late) == 0 {
+		return chosen
+	}
 	axes, _, err := plan.Read(a.sink, chosen, a.desc)
-	if a.desc.Kind != target.GPU || len(late) == 0 || err != nil {
+	if err != nil {
 		return chosen
 	}
 	units, workers := int64(1), int64(a.desc.Cost.Workers)

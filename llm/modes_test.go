@@ -9,8 +9,6 @@ import (
 	"tgc/llm"
 	"tgc/nn"
 	"tgc/runtime"
-	"tgc/runtime/cuda"
-	"tgc/runtime/cuda/emulator"
 	"tgc/runtime/interp"
 )
 
@@ -130,15 +128,7 @@ func TestModesPTX(t *testing.T) {
 				t.Parallel()
 				want := loadAnswers(t, name)
 				tokens := want.PromptTokens[:count]
-				driver, err := emulator.New(emulator.Options{MemoryBytes: 64 << 20})
-				if err != nil {
-					t.Fatal(err)
-				}
-				gpu, err := cuda.New(cuda.Options{Driver: driver, CacheDir: t.TempDir()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer gpu.Close()
+				gpu := emulatedGPU(t)
 				model := interp.New(interp.Options{Target: gpu.Target()})
 				var all nmse
 				got, ref := feedTokens(t, gpu, mode, name, want, tokens, 1), feedTokens(t, model, mode, name, want, tokens, 1)

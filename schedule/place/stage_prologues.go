@@ -37,12 +37,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 	}
 	for _, c := range s.Consumers(p) {
 		staged, outside := stageAxes(s.Graph, c, p)
-		var axes []*ir.UOp
-		for j, r := range p.Ranges {
-			if staged[j] {
-				axes = append(axes, r)
-			}
-		}
+		axes := stagedRanges(p, staged)
 		light, size, work := s.IsLight(p, axes)
 		if len(axes) > 0 && apartInMemory(s, p, c, outside, staged, work) {
 			s.Record(p, false, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
@@ -95,13 +90,7 @@ func lightInReaders(s *state.State, v *state.Value) bool {
 	}
 	return !slices.ContainsFunc(readers, func(c *state.Value) bool {
 		staged, _ := stageAxes(s.Graph, c, v)
-		var axes []*ir.UOp
-		for j, r := range v.Ranges {
-			if staged[j] {
-				axes = append(axes, r)
-			}
-		}
-		light, _, _ := s.IsLight(v, axes)
+		light, _, _ := s.IsLight(v, stagedRanges(v, staged))
 		return !light
 	})
 }
@@ -299,6 +288,16 @@ func stageAxes(s *state.Graph, c, p *state.Value) (staged []bool, outside []*ir.
 		}
 	}
 	return staged, outside
+}
+
+// stagedRanges are those of the axes of p that are staged.
+func stagedRanges(p *state.Value, staged []bool) (axes []*ir.UOp) {
+	for j, r := range p.Ranges {
+		if staged[j] {
+			axes = append(axes, r)
+		}
+	}
+	return axes
 }
 
 // stageOf is STAGE(p; staged axes), or p itself when no axis is staged.
