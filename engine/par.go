@@ -95,12 +95,42 @@ func (m *merger) kernel(calls []Call) *Kernel {
 		programs, slots = append(programs, c.Kernel.Program), append(slots, len(c.Args))
 	}
 	var k *Kernel
-	p := opt.MergeGrids("", programs, slots)
+	var p *program.Program
+	if m.mayIdle(programs) {
+		p = opt.MergeGrids("", programs, slots)
+	}
 	if p != nil && program.VerifyGPU(p) == nil && program.SharedBytes(p) <= int64(m.out.Target.SharedBytes) {
 		k = m.join(calls, p)
 	}
 	m.known[key.String()] = k
 	return k
+}
+
+// mayIdle reports parts that may have blocks as wide as the widest, in which some threads do nothing. They take registers from the
+// blocks beside them for as long as the part runs: few of them do where its threads wait for each other. None do where a warp's
+// products by matrix instructions have as many sums as there are registers for it. What does not wait has ended soon.
+func (m *merger) mayIdle(parts []*program.Program) bool {
+	widest, idle := int64(0), int64(0)
+	for _, p := range parts {
+		widest = max(widest, p.Threads())
+	}
+	for _, p := range parts {
+		if p.Threads() == widest {
+			continue
+		}
+		waits, multiplies := false, false
+		p.Body.Each(func(in *program.Instr) {
+			waits = waits || in.Op == program.Barrier
+			multiplies = multiplies || in.Op == program.Mma || in.Op == program.GroupMma
+		})
+		if waits && multiplies {
+			return false
+		}
+		if waits {
+			idle += p.Units() * (widest - p.Threads())
+		}
+	}
+	return idle <= int64(m.out.Target.Tuning.IdleThreads)*int64(m.out.Target.Cost.Workers)
 }
 
 // join describes the merged kernel by its parts.

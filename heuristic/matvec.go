@@ -323,7 +323,7 @@ func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
 				continue
 			}
 			free := a.free.Of(u)
-			if !free.Meet(stores).Empty() || readsOperand(u, w) {
+			if !free.Meet(stores).Empty() || readsOperand(u, w) || !analyse.Any(u, isAccess) { // places of bits are constants
 				continue
 			}
 			if k := slices.IndexFunc(w.chain, free.Has); k >= 0 {

@@ -47,6 +47,10 @@ type Tuning struct {
 	// compiled for itself, to go there while the text is short; 0: it never is.
 	ShortCache int
 
+	// IdleThreads is how many threads of a multiprocessor may do nothing since kernels of a launch are merged that have blocks of
+	// different widths.
+	IdleThreads int
+
 	// RepeatRuns is the number of runs of a step that one graph of the device holds
 	// where the step has at least RepeatLaunches launches.
 	RepeatRuns, RepeatLaunches int
@@ -98,6 +102,7 @@ func tuningCPU() Tuning {
 func tuningGPU() Tuning {
 	t := grouped
 	t.ShortCache, t.FullTileRows = 256, 64
+	t.IdleThreads = 256
 	t.RepeatRuns, t.RepeatLaunches = 4, 128
 	t.SumParts, t.Grain, t.RunsAhead = 128, 64, 16
 	t.StepSizes, t.StepEdge = []int{512, 256, 128, 64, 32, 16, 8, 1}, 50

@@ -36,22 +36,12 @@ func (c *cluster) gathered(w *warp) bool {
 	return true
 }
 
-// meet lets the warps of blocks go on that are all at the barrier of their block; it reports
-// whether there are any.
+// meet lets the warps of blocks go on that are all at the barrier of their block, or as many as
+// it is for; it reports whether there are any.
 func (c *cluster) meet() bool {
 	met := false
 	for _, b := range c.blocks {
-		waiting, others := 0, 0
-		for _, w := range b.warps {
-			switch {
-			case w.done():
-			case w.waiting:
-				waiting++
-			default:
-				others++
-			}
-		}
-		if waiting == 0 || others > 0 {
+		if !b.meets() {
 			continue
 		}
 		b.shared.epoch++
@@ -61,6 +51,23 @@ func (c *cluster) meet() bool {
 		met = true
 	}
 	return met
+}
+
+// meets reports that as many warps of a block are at its barrier as that waits for.
+func (b *block) meets() bool {
+	waiting, others, meeting := 0, 0, -1
+	for _, w := range b.warps {
+		switch {
+		case w.done():
+		case !w.waiting:
+			others++
+		case meeting >= 0 && w.meeting != meeting:
+			return false // for ever
+		default:
+			waiting, meeting = waiting+1, w.meeting
+		}
+	}
+	return waiting > 0 && (meeting == 0 && others == 0 || waiting == meeting)
 }
 
 var (

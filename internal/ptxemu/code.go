@@ -59,6 +59,7 @@ type step struct {
 	run    func(w *warp, active uint32) error
 	target int // of a branch
 	meet   int // of a branch: the step where its sides meet again
+	warps  int // of a barrier: how many meet there; 0: all of the block
 }
 
 // compiler turns statements into steps.

@@ -54,7 +54,7 @@ func compileFence(c *compiler, s *statement) {
 	}
 }
 
-// compileBarrier: barriers of the whole block, number 0, and of a warp.
+// compileBarrier: barriers of the whole block, number 0, or of as many threads of it, and of a warp.
 func compileBarrier(c *compiler, s *statement) {
 	if s.has("cluster") {
 		compileClusterBarrier(c, s)
@@ -68,8 +68,17 @@ func compileBarrier(c *compiler, s *statement) {
 		}
 		return
 	}
-	if !s.has("sync") || len(s.args) != 1 || !s.args[0].number || s.args[0].bits != 0 {
-		c.fail("only barrier 0 of all threads is supported")
+	if c.arity(s, 1, 2); !s.has("sync") || !s.args[0].number || s.args[0].bits != 0 {
+		c.fail("only barrier 0 is supported")
+		return
+	}
+	if len(s.args) == 2 {
+		n := &s.args[1]
+		if !n.number || n.bits == 0 || n.bits%32 != 0 {
+			c.fail("a barrier of %s threads, want whole warps", n)
+			return
+		}
+		c.now.warps = int(n.bits / 32)
 	}
 	c.now.kind = barrier
 }

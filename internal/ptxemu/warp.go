@@ -22,6 +22,7 @@ type warp struct {
 	stack   []path
 	epoch   uint32 // counts bar.warp.sync
 	waiting bool   // at the block's barrier
+	meeting int    // there: how many warps it waits for; 0: all
 	held    bool   // at griddepcontrol.wait
 
 	arrivals, waits uint32 // at the barrier of the cluster
@@ -220,7 +221,7 @@ func (w *warp) run(budget int) error {
 				return w.fault(s, taken, errRunning)
 			}
 			top.pc++
-			w.waiting, w.unshown = true, w.hidden
+			w.waiting, w.meeting, w.unshown = true, s.warps, w.hidden
 			return nil
 		case clusterWait:
 			switch {

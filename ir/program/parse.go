@@ -305,6 +305,10 @@ func (p *parser) attributes(in *Instr) {
 		if p.Take("cache") {
 			in.Cache = p.cache()
 		}
+	case Barrier:
+		if p.Take("threads") {
+			in.Int = p.Int64()
+		}
 	case Prefetch:
 		if p.Take("level") {
 			in.Int = p.Int64()

@@ -82,7 +82,7 @@ const (
 	GridLoop // Body.Args: I64 flat work-unit index. A CPU runs the caller's slab [lo, hi) of units; a GPU runs its own block
 
 	ThreadIndex // GPU: I32 index of this thread in its block, axis Lane
-	Barrier     // GPU: all threads of the block
+	Barrier     // GPU: all threads of the block. Int: the first of them alone, whole warps; 0: all
 	ShuffleLane // GPU: args: value, I32 lane xor mask
 	SyncWarp    // GPU: all threads of the warp; orders their shared memory accesses
 	WaitGrid    // GPU: wait for the previous kernel (programmatic dependent launch)

@@ -309,6 +309,10 @@ func (w *writer) head(i *Instr) {
 		if i.Cache != CacheDefault {
 			w.WriteString(" cache " + i.Cache.String())
 		}
+	case Barrier:
+		if i.Int > 0 {
+			w.number(" threads ", int(i.Int))
+		}
 	case Prefetch:
 		if i.Int > 0 {
 			w.number(" level ", int(i.Int))

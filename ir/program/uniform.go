@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -29,7 +30,8 @@ const warpSize = 32
 // VerifyGPU is Verify and, for a program with threads:
 //
 //   - a Barrier stands only where control flow depends on what is equal in all
-//     threads of the block; ClusterArrive in all of the cluster; ShuffleLane, SyncWarp and Mma only where it depends
+//     threads of the block, and one of the first threads alone in a branch that just these
+//     take; ClusterArrive in all of the cluster; ShuffleLane, SyncWarp and Mma only where it depends
 //     on what is equal in all threads of a warp;
 //   - a GroupMma stands only where control flow depends on what is equal in all threads of the block, and
 //     what it points to is equal in all threads of a warp;
@@ -97,16 +99,19 @@ type uniformity struct {
 	of      map[*Value]variance
 	consts  map[*Value]int64 // scalar integers
 	threads int64
+	present int64 // the first threads of the block, which alone are in the branch at hand; 0: all
 	// lane holds values that count consecutive threads from a warp's start on:
 	// comparing them with, or dividing them by, a multiple of the warp's size
 	// gives equal results in a warp.
 	lane map[*Value]bool
+	// leading holds conditions that are true in as many threads, the first ones of the block.
+	leading map[*Value]int64
 	// unit holds values that count consecutive blocks from a cluster's start on.
 	unit map[*Value]bool
 }
 
 func (u *uniformity) shape() error {
-	u.lane, u.unit = make(map[*Value]bool), make(map[*Value]bool)
+	u.lane, u.unit, u.leading = make(map[*Value]bool), make(map[*Value]bool), make(map[*Value]int64)
 	u.threads = 1
 	if len(u.program.Block) > 3 {
 		return fmt.Errorf("%d block axes, want at most 3", len(u.program.Block))
@@ -136,9 +141,9 @@ func (u *uniformity) block(b *Block, flow variance) error {
 func (u *uniformity) instr(in *Instr, flow variance) error {
 	switch in.Op {
 	case Barrier, ClusterWait:
-		return u.together(in, flow, perBlock)
+		return u.barrier(in, flow, perBlock)
 	case ClusterArrive:
-		return u.together(in, flow, perCluster)
+		return u.barrier(in, flow, perCluster)
 	case ShuffleLane, SyncWarp, Mma:
 		if err := u.together(in, flow, perWarp); err != nil {
 			return err
@@ -167,10 +172,25 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 	return nil
 }
 
+// barrier checks that all threads that an instruction waits for come to it, and no others. In a branch of the first threads of a
+// block none waits for a cluster, which has the others, too.
+func (u *uniformity) barrier(in *Instr, flow, need variance) error {
+	if err := u.together(in, flow, need); err != nil {
+		return err
+	}
+	if in.Int != u.present {
+		return u.together(in, perWarp, perBlock)
+	}
+	return nil
+}
+
 // group checks an instruction of a warpgroup.
 func (u *uniformity) group(in *Instr, flow variance) error {
 	if err := u.together(in, flow, perBlock); err != nil || u.lenient {
 		return err
+	}
+	if u.present%GroupThreads != 0 {
+		return u.together(in, perWarp, perBlock)
 	}
 	if u.threads%GroupThreads != 0 {
 		return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, GroupThreads)
@@ -255,6 +275,9 @@ func (u *uniformity) alu(in *Instr, worst variance) variance {
 	}
 	c, known := u.consts[in.Args[1]]
 	whole := known && c > 0 && c%warpSize == 0
+	if whole && in.Ir == ir.OpCmpLt && c < u.threads && slices.Max(u.program.Block) == u.threads {
+		u.leading[in.Result] = c
+	}
 	switch {
 	case (in.Ir == ir.OpFloorDiv || in.Ir == ir.OpCmpLt) && whole,
 		in.Ir == ir.OpShr && known && c >= 5 && c < 32:
@@ -313,8 +336,17 @@ func (u *uniformity) loop(in *Instr, flow variance) error {
 
 func (u *uniformity) branch(in *Instr, flow variance) error {
 	cond := u.of[in.Args[0]]
+	leading := u.leading[in.Args[0]]
 	for b := range in.Blocks() {
-		if err := u.block(b, max(flow, cond)); err != nil {
+		within := max(flow, cond)
+		if b == in.Body && leading > 0 && flow <= perBlock && u.present == 0 {
+			u.present, within = leading, flow
+		}
+		err := u.block(b, within)
+		if within < cond {
+			u.present = 0
+		}
+		if err != nil {
 			return err
 		}
 		for i, a := range b.Instrs[len(b.Instrs)-1].Args {

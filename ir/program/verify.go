@@ -257,7 +257,7 @@ func init() {
 		Yield:       {-1, false, false, nothing},
 		GridLoop:    {0, false, false, checkGridLoop},
 		ThreadIndex: {0, true, false, checkThreadIndex},
-		Barrier:     {0, false, false, nothing},
+		Barrier:     {0, false, false, checkBarrier},
 		ShuffleLane: {2, true, false, checkShuffleLane},
 		WaitGrid:    {0, false, false, nothing},
 		LaunchNext:  {0, false, false, nothing},
@@ -496,6 +496,12 @@ func checkGuarded(v *verifier, in *Instr) {
 	}
 	v.want("argument 2", in.Args[2].Type, in.Result.Type)
 	v.access(in.Args[1], in.Result.Type, false)
+}
+
+func checkBarrier(v *verifier, in *Instr) {
+	if in.Int < 0 || in.Int%warpSize != 0 || in.Int >= max(v.program.Threads(), 1) {
+		v.fail("the first %d threads of %d, want whole warps and not all", in.Int, v.program.Threads())
+	}
 }
 
 func checkPrefetch(v *verifier, in *Instr) {

@@ -22,10 +22,12 @@ func (r *printer) Do(in *program.Instr) {
 	case program.Barrier, program.SyncWarp, program.ClusterArrive:
 		r.showStores()
 	}
-	switch in.Op {
-	case program.Barrier:
+	switch {
+	case in.Op == program.Barrier && in.Int > 0:
+		r.line("%s<%d>();", r.call("meet_of"), in.Int)
+	case in.Op == program.Barrier:
 		r.line("__syncthreads();")
-	case program.SyncWarp:
+	case in.Op == program.SyncWarp:
 		r.line("__syncwarp();")
 	default:
 		r.line("%s();", r.call(threadHelpers[in.Op]))

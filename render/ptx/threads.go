@@ -23,7 +23,7 @@ var threadOps = map[program.Op]string{
 func (r *printer) Do(in *program.Instr) {
 	switch in.Op {
 	case program.Barrier:
-		r.barrier()
+		r.barrier(in.Int)
 	case program.WaitGrid:
 		r.waitGrid()
 	case program.SyncWarp, program.ClusterArrive:
@@ -51,20 +51,24 @@ func (r *printer) waitGrid() {
 // mostBlocks is how many blocks a grid has along z, at most.
 const mostBlocks = 65535
 
-// barrier lets the threads of a block meet. After a wait it is in a loop that
+// barrier lets the threads of a block meet, or the first of them; 0: all. After a wait it is in a loop that
 // runs once, as the wait is: arithmetic on weights that are still on their way
 // would be moved before it, and the block would stop before its barrier.
 // Each loop needs a condition of its own, as ptxas learns from the last one.
-func (r *printer) barrier() {
+func (r *printer) barrier(threads int64) {
 	r.showStores()
+	meet := "bar.sync 0"
+	if threads > 0 {
+		meet += fmt.Sprintf(", %d", threads)
+	}
 	if r.blocks.Literal() || r.loops > 0 {
-		r.ins("bar.sync 0")
+		r.ins("%s", meet)
 		return
 	}
 	head, again := r.label(), r.reg(gpu.Bool)
 	r.barriers++
 	r.place(head)
-	r.ins("bar.sync 0")
+	r.ins("%s", meet)
 	r.ins("setp.eq.u32 %s, %s, %d", again.Name, r.blocks.Name, mostBlocks+r.barriers)
 	r.ins("@%s bra %s", again.Name, head)
 }

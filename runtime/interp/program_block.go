@@ -57,21 +57,25 @@ func (b *block) begin() {
 	}
 }
 
-// whole lists the blocks whose threads all take part; ok is false where some of a block's do.
-func (b *block) whole() (blocks []int, ok bool) {
+// whole lists the blocks whose first threads, n of them, all take part and no others; ok is false where some of a block's do.
+func (b *block) whole(n int) (blocks []int, ok bool) {
 	for k := range b.count {
-		live := 0
-		for _, on := range b.active[k*b.threads : (k+1)*b.threads] {
+		live, first := 0, 0
+		for t, on := range b.active[k*b.threads : (k+1)*b.threads] {
 			if on {
 				live++
 			}
+			if on && t < n {
+				first++
+			}
 		}
-		if live == b.threads {
-			blocks = append(blocks, k)
+		if live == 0 {
+			continue
 		}
-		if live != 0 && live != b.threads {
+		if live != n || first != n {
 			return nil, false
 		}
+		blocks = append(blocks, k)
 	}
 	return blocks, true
 }
@@ -85,9 +89,13 @@ func (m *machine) threadIndex(in *program.Instr) {
 }
 
 func (m *machine) barrier(in *program.Instr) {
-	blocks, ok := m.block.whole()
+	n := m.block.threads
+	if in.Int > 0 {
+		n = int(in.Int)
+	}
+	blocks, ok := m.block.whole(n)
 	if !ok {
-		m.fail(in, fmt.Errorf("%d of %d threads come to it", m.block.live, m.threads))
+		m.fail(in, fmt.Errorf("%d of %d threads come to it", m.block.live, n*m.block.count))
 	}
 	for _, k := range blocks {
 		m.block.epochs[k]++

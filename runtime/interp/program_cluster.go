@@ -44,7 +44,7 @@ func (m *machine) reach(in *program.Instr, r *region, thread int) {
 
 func (m *machine) clusterArrive(in *program.Instr) {
 	b := m.block
-	blocks, ok := b.whole()
+	blocks, ok := b.whole(b.threads)
 	if !ok || len(blocks) != b.count {
 		m.fail(in, fmt.Errorf("%d of %d threads come to it", b.live, m.threads))
 		return
@@ -58,7 +58,7 @@ func (m *machine) clusterArrive(in *program.Instr) {
 
 func (m *machine) clusterWait(in *program.Instr) {
 	b := m.block
-	blocks, ok := b.whole()
+	blocks, ok := b.whole(b.threads)
 	if !ok {
 		m.fail(in, fmt.Errorf("%d of %d threads come to it", b.live, m.threads))
 		return

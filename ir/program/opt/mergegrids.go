@@ -15,8 +15,9 @@ import (
 // stay legal. Buffer slots of part i follow those of the parts before it: it
 // has slots[i] of them. VARs of one name and equal tables are shared.
 //
-// A part with fewer threads a block than the widest leaves the rest idle, which
-// VerifyGPU refuses where they would miss a barrier: the caller verifies.
+// A part with fewer threads a block than the widest leaves the rest idle, and its barriers
+// wait for its own threads alone. VerifyGPU refuses what idle threads would miss, such as
+// barriers of clusters: the caller verifies.
 //
 // Where the blocks of a part form clusters, so do all: parts begin at whole clusters, and blocks
 // past the end of one have nothing to do. nil: parts have clusters of different sizes.
@@ -49,6 +50,7 @@ type gridMerger struct {
 	out    *program.Program
 	consts []program.Instr
 	copied map[*program.Value]*program.Value // of the part at hand
+	alone  int64                             // threads of the part at hand that wait for each other; 0: all of the block
 }
 
 func (p *gridMerger) value(t program.Type) *program.Value {
@@ -131,7 +133,9 @@ func (p *gridMerger) part(to *program.Block, part *program.Program, unit *progra
 		p.consts = append(p.consts, program.Instr{Op: program.Const, Result: limit, Int: n})
 		to.Instrs = append(to.Instrs, program.Instr{Op: program.ThreadIndex, Result: thread})
 		cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), thread, limit)
+		p.alone = n
 		p.body(inner, part, unit)
+		p.alone = 0
 		p.onlyIf(to, cond, inner)
 		return
 	}
@@ -194,6 +198,9 @@ func widest(x, y *program.Param) (lo, hi int64) {
 
 func (p *gridMerger) instr(in *program.Instr) program.Instr {
 	out := *in
+	if in.Op == program.Barrier {
+		out.Int = p.alone
+	}
 	out.Args = p.uses(in.Args)
 	if in.Body != nil {
 		out.Body = p.block(in.Body)

@@ -1,6 +1,7 @@
 package opt
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/ir"
@@ -44,11 +45,31 @@ func TestMergeGridsShape(t *testing.T) {
 	}
 }
 
-// Idle threads would miss the barrier of a narrow part.
+// The threads of a narrow part wait for each other and not for idle ones; the barriers of the widest are those of its blocks.
+func TestMergeGridsOfDifferentWidths(t *testing.T) {
+	p := MergeGrids("two", []*program.Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
+	if err := program.VerifyGPU(p); err != nil {
+		t.Fatal(err)
+	}
+	var waits []int64
+	p.Body.Each(func(in *program.Instr) {
+		if in.Op == program.Barrier {
+			waits = append(waits, in.Int)
+		}
+	})
+	if !slices.Equal(waits, []int64{0, 32}) {
+		t.Errorf("barriers of the first %d threads, want all and 32", waits)
+	}
+}
+
+// Idle threads would miss what a narrow part waits for in its cluster, and what is no whole warp has no barrier of its own.
 func TestMergeGridsRefusesMissedBarriers(t *testing.T) {
-	p := MergeGrids("bad", []*program.Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
-	if err := program.VerifyGPU(p); err == nil {
-		t.Error("a barrier that 96 threads do not reach was accepted")
+	wide := sharedPart(256, 8, true)
+	for name, narrow := range map[string]*program.Program{"a cluster": clusterPart(4, 8), "half a warp": sharedPart(16, 2, true)} {
+		p := MergeGrids("bad", []*program.Program{wide, narrow}, []int{1, 1})
+		if err := program.VerifyGPU(p); err == nil {
+			t.Errorf("%s was accepted, which idle threads miss", name)
+		}
 	}
 }
 
