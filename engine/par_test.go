@@ -7,6 +7,7 @@ import (
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/runtime"
 	"tgc/runtime/interp"
 	"tgc/schedule"
 	"tgc/target"
@@ -58,6 +59,91 @@ func TestLaunchesMerge(t *testing.T) {
 		if !slices.Equal(merged[name], want) {
 			t.Errorf("%s: merged %v, apart %v", name, merged[name], want)
 		}
+	}
+}
+
+// Kernels of a launch have blocks of different widths, and the threads of each part wait for each other: sums of long rows, which a
+// block's warps share, beside those of short ones. In the emulator, where barriers are those of the PTX, they compute what they do apart.
+func TestPartsOfDifferentWidthsMerge(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph := func() *tensor.Graph {
+		g := tensor.NewGraph()
+		for name, columns := range map[string]int{"x": 4096, "y": 256} {
+			v := g.Input(name, ir.F32, 8, columns)
+			v = v.Sub(v.Max(-1).Unsqueeze(-1))
+			g.Output("of "+name, v.Mul(v).Sum(-1))
+		}
+		return g
+	}
+	run := func(dev runtime.Device, rules schedule.RuleSet) (out [2][]float32, kernels []*engine.Kernel) {
+		f, err := tensor.Compile(t.Context(), graph(), dev, engine.Config{Verify: true, Rules: rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := rand.New(rand.NewPCG(3, 4))
+		setRandom(t, f, r, "x", 8*4096)
+		setRandom(t, f, r, "y", 8*256)
+		if err := f.Run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"of x", "of y"} {
+			if out[i], err = tensor.Get[float32](t.Context(), f, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out, f.Step().Compiled.Kernels
+	}
+	emulated, _ := openEmulated(t)
+	want, apart := run(interp.New(interp.Options{Debug: true, Target: desc}), schedule.RuleSet(nil).With(schedule.Par))
+	widths := make(map[int64]bool)
+	for _, k := range apart {
+		widths[k.Program.Threads()] = true
+	}
+	if len(widths) < 2 {
+		t.Fatalf("blocks of %v threads: want different ones", widths)
+	}
+	for name, dev := range map[string]runtime.Device{"interpreted": interp.New(interp.Options{Debug: true, Shuffle: 3, Target: desc}), "emulated": emulated} {
+		got, kernels := run(dev, nil)
+		if len(kernels) != 1 || len(kernels[0].Parts) != 2 {
+			t.Errorf("%s: %d kernels, want one of two parts", name, len(kernels))
+		}
+		for i := range got {
+			if !slices.Equal(got[i], want[i]) {
+				t.Errorf("%s: result %d: %v, want %v", name, i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// A part of many narrow blocks whose threads wait for each other stays a kernel: in wide ones most threads would do nothing.
+func TestManyIdleThreadsStayApart(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows, want := range map[int]int{8: 1, 8192: 2} {
+		g := tensor.NewGraph()
+		for name, shape := range map[string][]int{"few": {2, 16384}, "many": {rows, 512}} {
+			v := g.Input(name, ir.F32, shape...)
+			v = v.Sub(v.Max(-1).Unsqueeze(-1))
+			g.Output("of "+name, v.Mul(v).Sum(-1))
+		}
+		f, err := tensor.Compile(t.Context(), g, interp.New(interp.Options{Target: desc}), engine.Config{Verify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var widths []int64
+		for _, k := range f.Step().Compiled.Kernels {
+			widths = append(widths, k.Program.Threads())
+		}
+		if len(widths) != want {
+			t.Errorf("%d rows of 512: kernels of %d threads, want %d kernels", rows, widths, want)
+		}
+		f.Close()
 	}
 }
 

@@ -76,6 +76,6 @@ func (c *mapped) features(k *work) map[string]float64 {
 		"uses": k.uses, "sums": k.sums, "decoding": k.decoding, "permuted": k.lookups.permuted, "looked_up": k.lookups.loaded,
 		"element": k.element(), "invariant": k.invariant, "tile": k.tile, "sharers": float64(k.sharers), "scales": k.scales,
 		"sharing": float64(c.sharing), "thread_rows": float64(c.rows), "groups": float64(c.groups), "turns": float64(c.turns),
-		"at_once": float64(c.atOnce), "loaded": float64(c.loaded), "scaled": float64(c.scaled), "run": float64(c.run), "blocks": c.blocks, "iterations": float64(c.iterations), "shared": float64(c.shared),
+		"at_once": float64(c.atOnce), "loaded": float64(c.loaded), "scaled": float64(c.scaled), "lines": c.lines(k), "blocks": c.blocks, "iterations": float64(c.iterations), "shared": float64(c.shared),
 	}
 }

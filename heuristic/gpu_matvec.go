@@ -63,16 +63,17 @@ type mapped struct {
 	mapping
 	weights []*operand
 
-	sharing    int64   // threads that share a row
-	groups     int64   // of threads of a block, each with rows of its own
-	blocks     float64 // of the grid
-	atOnce     int64   // points of a row of which a thread has the weights at once
-	loaded     int64   // likewise, with those past the end of the row
-	iterations int64   // of a thread along a row
-	shared     int64   // weights that a thread has of those that share bytes
-	scaled     int64   // threads that share a group, each of which computes its scale
-	apart      int64   // loads of a thread side by side, so many times as far apart are those of lanes
-	run        int64   // neighbouring points of a row that a thread loads at once
+	sharing    int64        // threads that share a row
+	groups     int64        // of threads of a block, each with rows of its own
+	blocks     float64      // of the grid
+	atOnce     int64        // points of a row of which a thread has the weights at once
+	loaded     int64        // likewise, with those past the end of the row
+	iterations int64        // of a thread along a row
+	shared     int64        // weights that a thread has of those that share bytes
+	scaled     int64        // threads that share a group, each of which computes its scale
+	apart      int64        // loads of a thread side by side, so many times as far apart are those of lanes
+	run        int64        // neighbouring points of a row that a thread loads at once
+	strides    []laneStride // of the lanes that share a row, the lowest first
 	price      price
 	wanted     float64 // registers of a thread
 	splits     []split // of the rows
@@ -306,12 +307,16 @@ func (c *mapped) shareRow(w *operand) {
 		}
 	}
 	sharing, padded := int64(1), false
+	var strides []laneStride
+	below := int64(1) // points of the axes within
 	for _, i := range slices.Backward(w.chain) {
 		if c.constant(i) && sharing < c.lanes {
 			n := c.lanesAlong(i, c.lanes/sharing, &padded)
+			strides = append(strides, laneStride{n, below * max(c.taken[i], 1)})
 			c.split(plan.WARP, i, n)
 			sharing *= n
 		}
+		below *= c.size(i)
 	}
 	warps, rest, iterations := c.warps, c.rest, int64(1)
 	for _, i := range w.chain {
@@ -336,7 +341,7 @@ func (c *mapped) shareRow(w *operand) {
 		c.done[i] = true
 	}
 	if first || sharing > c.sharing {
-		c.sharing, c.iterations = sharing, iterations
+		c.sharing, c.iterations, c.strides = sharing, iterations, strides
 		c.atOnce = ceil(c.points(w.chain), sharing*iterations)
 		c.loaded = c.pointsOfThread(w) / sharing
 	}

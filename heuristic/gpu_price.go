@@ -42,6 +42,7 @@ type work struct {
 	beside       []int   // axes of rows of sums beside a tile's: a block that had one point of them would make the tile for each
 	invariant    float64 // operations for one row that depend on no row: 0, if none is more than a load
 	waits        bool    // a block computes something together before its rows, whatever the plan
+	shared       bool    // activations lie in a stage
 }
 
 // lookups are numbers of look-ups: permutes select among few bytes, the values of an
@@ -67,7 +68,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 		k.bytes += float64(o.bytes)
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
-	k.invariant, k.waits = a.invariantOperations(weights), a.waitsBefore(weights)
+	k.invariant, k.waits, k.shared = a.invariantOperations(weights), a.waitsBefore(weights), a.readsStage(weights)
 	k.row = a.lastStore(all.List())
 	k.everyRow = k.row >= 0 && a.everyStore(k.row)
 	for _, i := range all.List() {
@@ -200,6 +201,16 @@ func (a *analysis) waitsBefore(weights []*operand) bool {
 	}
 	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
 		return u.Op == ir.OpStage || u.Op == ir.OpReduce && a.free.Of(u).Meet(rows).Empty()
+	})
+}
+
+// readsStage reports sums over points that lie in a stage.
+func (a *analysis) readsStage(weights []*operand) bool {
+	return slices.ContainsFunc(weights, func(w *operand) bool {
+		inner := w.chain[len(w.chain)-1]
+		return slices.ContainsFunc(ofSum(w.sum), func(u *ir.UOp) bool {
+			return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage && a.free.Of(u).Has(inner)
+		})
 	})
 }
 
@@ -442,14 +453,39 @@ func activationBytes(rounded bool) float64 {
 // Loads of activations from memory.
 const (
 	loadBytes = 16 // of a thread, at once
-	mostLines = 4  // of which lanes read parts at once: what is left of a line, they read next
+	mostLines = 4  // of which lanes read parts at once, for as long as a thread's own run is: what is left of a line, they read next
+	loadLanes = 8  // whose loads take a turn for each line that they read
+	gpuLine   = 128
 )
+
+// laneStride is how many points of a row lie between lanes, of which there are so many.
+type laneStride struct{ lanes, points int64 }
+
+// lines is how many lines of memory lanes read activations from at once: those of a thread's own run, and where a thread has more
+// than its run of what lies side by side, such as weights that share bytes, those in which the lanes that share a row begin. Bytes come in
+// loads of whole groups, and a stage has no lines.
+func (c *mapped) lines(k *work) float64 {
+	run := min(max(float64(c.run)*k.element()/loadBytes, 1), mostLines)
+	if k.dot || k.shared {
+		return run
+	}
+	seen := make(map[int64]bool)
+	for lane := range int64(loadLanes) {
+		point := int64(0)
+		for _, s := range c.strides {
+			point += lane % s.lanes * s.points
+			lane /= s.lanes
+		}
+		seen[point*int64(k.element())/gpuLine] = true
+	}
+	return max(run, float64(len(seen)))
+}
 
 // reading is what a byte of an activation takes that threads read: lanes whose loads do not
 // lie side by side read from more lines for the same bytes.
 func (c *mapped) reading(k *work, t *target.Threads) float64 {
-	if c.staged {
+	if c.staged || k.shared && !k.dot {
 		return t.ReadingShared
 	}
-	return t.Reading * min(max(float64(c.run)*k.element()/loadBytes, 1), mostLines)
+	return t.Reading * c.lines(k)
 }

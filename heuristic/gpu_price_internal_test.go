@@ -42,6 +42,31 @@ func TestLanesShareBytes(t *testing.T) {
 	}
 }
 
+// Eight lanes read from as many lines as their places lie in: what threads take of a row besides their own run counts as well, and
+// lanes of other rows read the same places. A long run counts for itself.
+func TestLinesOfLanes(t *testing.T) {
+	k := &work{}
+	for _, c := range []struct {
+		strides []laneStride
+		lines   float64
+	}{
+		{[]laneStride{{32, 4}}, 1},           // a run of 16 bytes
+		{[]laneStride{{32, 16}}, 4},          // of 64
+		{[]laneStride{{2, 16}, {16, 32}}, 4}, // halves of groups
+		{[]laneStride{{2, 32}, {4, 64}}, 8},  // a thread takes what shares bytes, too
+		{[]laneStride{{8, 64}}, 8},
+		{[]laneStride{{4, 64}}, 4}, // the others have other rows
+		{[]laneStride{{1, 64}}, 1},
+	} {
+		if got := (&mapped{run: 4, strides: c.strides}).lines(k); got != c.lines {
+			t.Errorf("lanes %v: %v lines, want %v", c.strides, got, c.lines)
+		}
+	}
+	if got := (&mapped{run: 16, strides: []laneStride{{1, 64}}}).lines(k); got != 4 {
+		t.Errorf("a run of 64 bytes: %v lines, want 4", got)
+	}
+}
+
 // A permute looks up the eight values of a word, whether the thread that has the word wants all of them or half.
 func TestLookupsOfSharedWords(t *testing.T) {
 	desc, err := target.Parse("ptx:sm_90")

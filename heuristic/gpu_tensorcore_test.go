@@ -102,3 +102,13 @@ func TestPricesOfBothWays(t *testing.T) {
 		t.Error("matrix instructions are nowhere cheaper")
 	}
 }
+
+// Where a weight's bit lies depends on no row, as rows of activations that a block normalises do, but reads nothing: a block stages
+// none of it, and the price of the plan is none of staged rows.
+func TestPlacesOfBitsAreNotStaged(t *testing.T) {
+	b := newBuilder()
+	c := choose(t, b, b.matmul("Q5_0", 2, 2048, 1024, variant{}), mustTarget(t, "ptx:sm_90"), heuristic.Knobs{NoMatrices: true})
+	if !strings.HasPrefix(c.Why, "matmul: ") || strings.Contains(c.Plan.String(), "STAGE") {
+		t.Errorf("%s: %s", c.Why, c.Plan)
+	}
+}

@@ -186,6 +186,31 @@ func TestScalesOfNormedRowsAreNotStaged(t *testing.T) {
 	}
 }
 
+// Digits are one loop for matrix instructions where the tokens fill half of their tiles, or have more numbers of a digit than one of them
+// sums: three of eight. Bytes, which threads sum four at a time, wait for half of a tile.
+func TestDigitsOfMatrixProducts(t *testing.T) {
+	for _, c := range []struct {
+		numeric nn.Numeric
+		format  string
+		tokens  int
+		points  int64 // of the innermost loop
+	}{
+		{nn.Exact, "IQ2_XXS", 2, 8}, {nn.Exact, "IQ2_XXS", 3, 32}, {nn.Exact, "IQ2_XXS", 5, 32},
+		{nn.Exact, "IQ3_S", 4, 4}, {nn.Exact, "IQ3_S", 5, 32},
+		{nn.Int8, "IQ2_XXS", 4, 8}, {nn.Int8, "IQ2_XXS", 5, 32},
+	} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens = 8
+		s := newRig(t, quantisedLinear(c.numeric, c.format, c.tokens), nil, nil).plan(opt)
+		if !slices.ContainsFunc(innerSums(s), func(u *ir.UOp) bool {
+			n, _ := u.ReduceRange().Src[0].Int()
+			return n == c.points
+		}) {
+			t.Errorf("%v %s, %d tokens: no innermost loop of %d points\n%s", c.numeric, c.format, c.tokens, c.points, s)
+		}
+	}
+}
+
 // Sums of activations alone stay in products that matrix instructions take, whose
 // tiles the tokens fill; of other products they are values.
 func TestGroupSumsStayInMatrixProducts(t *testing.T) {

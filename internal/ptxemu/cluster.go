@@ -71,7 +71,7 @@ func (b *block) meets() bool {
 }
 
 var (
-	errStuck = errors.New("some threads wait for the block and others for the cluster, for ever")
+	errStuck = errors.New("some threads wait for the block, and others are not there or wait for the cluster, for ever")
 	errGone  = errors.New("the block may end before others have reached its shared memory")
 )
 

@@ -40,6 +40,24 @@ gridloop %9:i64 {
 }
 `
 
+// firstThreads is a program in whose branch the first 64 of 128 threads are.
+const firstThreads = `program "first"
+grid 1
+block 128
+%0:i32 = const 64
+gridloop %1:i64 {
+  %2:i32 = threadindex lane 0
+  %3:bool = cmplt %2 %0
+  if %3 {
+    barrier threads 64
+    yield
+  } else {
+    yield
+  }
+  barrier
+}
+`
+
 func TestGPUTextForm(t *testing.T) {
 	p, err := Parse(gpuProgram)
 	if err != nil {
@@ -50,6 +68,41 @@ func TestGPUTextForm(t *testing.T) {
 	}
 	if got := Print(p); got != gpuProgram {
 		t.Errorf("round trip:\n%s", got)
+	}
+}
+
+// Threads wait for all that are there, and for no others: which are the first threads of a block, or all.
+func TestUniformityOfFirstThreads(t *testing.T) {
+	p, err := Parse(firstThreads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyGPU(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := Print(p); got != firstThreads {
+		t.Errorf("round trip:\n%s", got)
+	}
+	const missed, partly = "all threads of a warp, want all threads of the block", "want whole warps and not all"
+	for _, c := range []struct{ name, from, to, want string }{
+		{"all are waited for", "barrier threads 64", "barrier", missed},
+		{"fewer are waited for", "barrier threads 64", "barrier threads 32", missed},
+		{"some are waited for by all", "  barrier\n}", "  barrier threads 64\n}", missed},
+		{"the others wait", "  } else {\n", "  } else {\n    barrier threads 64\n", missed},
+		{"a cluster", "barrier threads 64", "clusterwait", missed},
+		{"the first of a row of threads", "block 128", "block 2 64", "`barrier threads 64` stands"},
+		{"half a warp", "threads 64", "threads 16", partly},
+		{"more than a block has", "threads 64", "threads 256", partly},
+		{"a number below 0", "threads 64", "threads -32", partly},
+	} {
+		text := strings.Replace(firstThreads, c.from, c.to, 1)
+		p, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := VerifyGPU(p); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
 	}
 }
 

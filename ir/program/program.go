@@ -106,6 +106,9 @@ const (
 	Dot4 // args: acc i32, a, b (4 lanes packed per i32 lane), each u8 or i8: acc + sum of 4 products per lane; Lanes of acc
 )
 
+// warpSize is the number of threads of a warp on every NVIDIA GPU.
+const warpSize = 32
+
 // Cache is the policy of a global memory access. A CPU heeds it only in stores of
 // whole vectors.
 type Cache uint8

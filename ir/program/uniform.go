@@ -24,9 +24,6 @@ const (
 
 var varianceNames = [...]string{"all threads of the cluster", "all threads of the block", "all threads of a warp", "one thread"}
 
-// warpSize is the number of threads of a warp on every NVIDIA GPU.
-const warpSize = 32
-
 // VerifyGPU is Verify and, for a program with threads:
 //
 //   - a Barrier stands only where control flow depends on what is equal in all

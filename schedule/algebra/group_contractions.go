@@ -37,7 +37,8 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 		}
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
-		if onMatrices(s, v) {
+		matrices := onMatrices(s, v, integers, digitOf(s, v, u, factors, beside))
+		if matrices {
 			factors = joinSteps(s, factors)
 		}
 		c := s.ContractionOf(u, factors, beside)
@@ -51,7 +52,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 		if s.Opt.Profile.FloatTiles > 0 && (tiles || panels) {
 			s.JoinDigits(c, termPoints, termPoints)
 		}
-		if onMatrices(s, v) {
+		if matrices {
 			s.JoinDigits(c, matrixPoints, math.MaxInt64)
 		}
 		if tiles && !panels {
@@ -209,10 +210,22 @@ func joinSteps(s *state.State, factors []*ir.UOp) (joined []*ir.UOp) {
 // have as digits is too short for it.
 const matrixPoints = 16
 
-// onMatrices reports a product of so many tokens that a GPU's matrix instructions sum it.
-func onMatrices(s *state.State, v *state.Value) bool {
-	n := s.Opt.Profile.MatrixTokens
-	return n > 0 && s.WeightReuse(v) > n/2
+// onMatrices reports a product that a GPU's matrix instructions sum faster than its threads, which have whole digits: of so many tokens
+// that they fill more than half of a tile, or, where it is a sum of floats, that a digit's numbers of all of them are more than an
+// instruction sums. Four layers of 1536 and 4608, exact, H200, us a step of 3 and 4 tokens: digits of eight, IQ2_XXS 303 and 394,
+// 209 and 201 by matrix instructions, IQ1_S 397 and 521, 249 and 230; of four, IQ3_S 311 and 391, 316 and 351, TQ1_0 171 and 190,
+// 258 and 260 (docs/bench/h200-launches.txt).
+func onMatrices(s *state.State, v *state.Value, integers bool, digit int64) bool {
+	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
+	return n > 0 && (reuse > n/2 || !integers && reuse*digit > matrixPoints)
+}
+
+// digitOf is the number of points of the innermost digit of a sum; 0: not known, or of one token, which has no tile.
+func digitOf(s *state.State, v *state.Value, u *ir.UOp, factors, beside []*ir.UOp) (n int64) {
+	if s.WeightReuse(v) > 1 {
+		n, _ = s.ContractionOf(u, factors, beside).Terms[0].Innermost().Range.Src[0].Int()
+	}
+	return n
 }
 
 // inPanels reports a product of so many tokens that its weights are decoded into panels of
