@@ -107,7 +107,7 @@ func TestPricesOfBothWays(t *testing.T) {
 // none of it, and the price of the plan is none of staged rows.
 func TestPlacesOfBitsAreNotStaged(t *testing.T) {
 	b := newBuilder()
-	c := choose(t, b, b.matmul("Q5_0", 2, 2048, 1024, variant{}), mustTarget(t, "ptx:sm_90"), heuristic.Knobs{NoMatrices: true})
+	c := choose(t, b, b.matmul("Q5_0", 4, 2048, 8192, variant{}), mustTarget(t, "ptx:sm_90"), heuristic.Knobs{NoMatrices: true})
 	if !strings.HasPrefix(c.Why, "matmul: ") || strings.Contains(c.Plan.String(), "STAGE") {
 		t.Errorf("%s: %s", c.Why, c.Plan)
 	}
