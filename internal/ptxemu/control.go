@@ -68,8 +68,8 @@ func compileBarrier(c *compiler, s *statement) {
 		}
 		return
 	}
-	if c.arity(s, 1, 2); !s.has("sync") || !s.args[0].number || s.args[0].bits != 0 {
-		c.fail("only barrier 0 is supported")
+	if !s.has("sync") || len(s.args) == 0 || len(s.args) > 2 || !s.args[0].number || s.args[0].bits != 0 {
+		c.fail("only barrier 0 is supported, of all threads or of a number")
 		return
 	}
 	if len(s.args) == 2 {
