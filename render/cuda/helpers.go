@@ -98,10 +98,6 @@ var helperTable = []helper{
 {
 	asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }`},
-	{"meet_of", `template <int threads> void meet_of()
-{
-	asm volatile("bar.sync 0, %0;" : : "n"(threads) : "memory");
-}`},
 	{"cluster_arrive", `void cluster_arrive()
 {
 	asm volatile("barrier.cluster.arrive.aligned;" : : : "memory");

@@ -24,7 +24,7 @@ func (r *printer) Do(in *program.Instr) {
 	}
 	switch {
 	case in.Op == program.Barrier && in.Int > 0:
-		r.line("%s<%d>();", r.call("meet_of"), in.Int)
+		r.line(`asm volatile("bar.sync 0, %d;" : : : "memory");`, in.Int)
 	case in.Op == program.Barrier:
 		r.line("__syncthreads();")
 	case in.Op == program.SyncWarp:
