@@ -42,9 +42,16 @@ func Trace(events []*trace.Event) []Difference {
 	return found
 }
 
+// replayMemory bounds the memory of a replay: what nobody touches costs nothing.
+const replayMemory = 8 << 30
+
 // Replay replays events, and counts the launches and copies.
 func Replay(events []*trace.Event) (found []Difference, launches int) {
-	c := &checker{machine: emu.NewReplay(), maps: make(map[string][]byte)}
+	return replayOn(emu.NewReplay(replayMemory), events)
+}
+
+func replayOn(machine *emu.Machine, events []*trace.Event) (found []Difference, launches int) {
+	c := &checker{machine: machine, maps: make(map[string][]byte)}
 	for _, e := range events { // what programs need is said anywhere
 		if e.Kind == trace.Kernel {
 			c.declare(e)

@@ -10,14 +10,11 @@ type replay struct {
 	characteristics []byte
 }
 
-// replayMemory bounds the memory of a replay: what nobody touches costs nothing.
-const replayMemory = 8 << 30
-
-// NewReplay makes a machine that takes descriptors, handles, subcontexts, tokens and
+// NewReplay makes a machine of so many bytes of memory that takes descriptors, handles, subcontexts, tokens and
 // characteristics from a trace and computes all else. It runs no kernels; what their
 // descriptors release is released.
-func NewReplay() *Machine {
-	m := New(Options{MemoryBytes: replayMemory})
+func NewReplay(memory int64) *Machine {
+	m := New(Options{MemoryBytes: memory})
 	m.replay = &replay{}
 	return m
 }
