@@ -14,15 +14,4 @@ gridloop %2:i64 {
 }
 `
 
-func TestCopyTextForm(t *testing.T) {
-	p, err := Parse(copyProgram)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := VerifyGPU(p); err != nil {
-		t.Fatal(err)
-	}
-	if got := Print(p); got != copyProgram {
-		t.Errorf("round trip:\n%s", got)
-	}
-}
+func TestCopyTextForm(t *testing.T) { roundTrip(t, copyProgram) }

@@ -58,31 +58,26 @@ gridloop %1:i64 {
 }
 `
 
-func TestGPUTextForm(t *testing.T) {
-	p, err := Parse(gpuProgram)
+func TestGPUTextForm(t *testing.T) { roundTrip(t, gpuProgram) }
+
+// roundTrip wants a program that VerifyGPU takes, and its text again.
+func roundTrip(t *testing.T, text string) {
+	t.Helper()
+	p, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := VerifyGPU(p); err != nil {
 		t.Fatal(err)
 	}
-	if got := Print(p); got != gpuProgram {
+	if got := Print(p); got != text {
 		t.Errorf("round trip:\n%s", got)
 	}
 }
 
 // Threads wait for all that are there, and for no others: which are the first threads of a block, or all.
 func TestUniformityOfFirstThreads(t *testing.T) {
-	p, err := Parse(firstThreads)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := VerifyGPU(p); err != nil {
-		t.Fatal(err)
-	}
-	if got := Print(p); got != firstThreads {
-		t.Errorf("round trip:\n%s", got)
-	}
+	roundTrip(t, firstThreads)
 	const missed, partly = "all threads of a warp, want all threads of the block", "want whole warps and not all"
 	for _, c := range []struct{ name, from, to, want string }{
 		{"all are waited for", "barrier threads 64", "barrier", missed},

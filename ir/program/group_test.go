@@ -23,18 +23,7 @@ gridloop %4:i64 {
 }
 `
 
-func TestGroupTextForm(t *testing.T) {
-	p, err := Parse(groupProgram)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := VerifyGPU(p); err != nil {
-		t.Fatal(err)
-	}
-	if got := Print(p); got != groupProgram {
-		t.Errorf("round trip:\n%s", got)
-	}
-}
+func TestGroupTextForm(t *testing.T) { roundTrip(t, groupProgram) }
 
 // Pieces of eight lines have all places in them, and each place is that of one piece.
 func TestGroupOffset(t *testing.T) {

@@ -37,7 +37,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 		}
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
-		matrices := onMatrices(s, v, integers, digitOf(s, v, u, factors, beside))
+		matrices := onMatrices(s, v, integers, func() int64 { return lastDigit(s.ContractionOf(u, factors, beside)) })
 		if matrices {
 			factors = joinSteps(s, factors)
 		}
@@ -215,16 +215,14 @@ const matrixPoints = 16
 // instruction sums. Four layers of 1536 and 4608, exact, H200, us a step of 3 and 4 tokens: digits of eight, IQ2_XXS 303 and 394,
 // 209 and 201 by matrix instructions, IQ1_S 397 and 521, 249 and 230; of four, IQ3_S 311 and 391, 316 and 351, TQ1_0 171 and 190,
 // 258 and 260 (docs/bench/h200-launches.txt).
-func onMatrices(s *state.State, v *state.Value, integers bool, digit int64) bool {
+func onMatrices(s *state.State, v *state.Value, integers bool, digit func() int64) bool {
 	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
-	return n > 0 && (reuse > n/2 || !integers && reuse*digit > matrixPoints)
+	return n > 0 && reuse > 1 && (reuse > n/2 || !integers && reuse*digit() > matrixPoints)
 }
 
-// digitOf is the number of points of the innermost digit of a sum; 0: not known, or of one token, which has no tile.
-func digitOf(s *state.State, v *state.Value, u *ir.UOp, factors, beside []*ir.UOp) (n int64) {
-	if s.WeightReuse(v) > 1 {
-		n, _ = s.ContractionOf(u, factors, beside).Terms[0].Innermost().Range.Src[0].Int()
-	}
+// lastDigit is the number of points of the innermost digit of a sum; 0: not known.
+func lastDigit(c *expr.Contraction) int64 {
+	n, _ := c.Terms[0].Innermost().Range.Src[0].Int()
 	return n
 }
 
