@@ -113,7 +113,28 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 		}
 	})
 	slices.SortStableFunc(list, func(x, y *mapped) int { return cmp.Compare(x.price.total, y.price.total) })
-	return list
+	return a.fullFirst(list)
+}
+
+// Of parts of a grid that cost nearly the same, one whose blocks leave few multiprocessors of its share idle is taken: blocks of all parts are spread over
+// all of them, which the price of one part does not see.
+const (
+	fullShare  = 0.75 // of the multiprocessors
+	nearlySame = 1.04
+)
+
+// fullFirst puts the cheapest mapping of those first that leave few multiprocessors idle, where it costs nearly as little as any.
+func (a *analysis) fullFirst(list []*mapped) []*mapped {
+	full := func(c *mapped) bool { return c.blocks >= fullShare*a.knobs.share()*float64(a.desc.Cost.Workers) }
+	if a.knobs.share() == 1 || len(list) == 0 || full(list[0]) {
+		return list
+	}
+	i := slices.IndexFunc(list, full)
+	if i < 0 || list[i].price.total > nearlySame*list[0].price.total {
+		return list
+	}
+	chosen := list[i]
+	return slices.Insert(slices.Delete(list, i, i+1), 0, chosen)
 }
 
 // share splits the rows of weights among threads as a mapping says.
@@ -242,6 +263,7 @@ func (c *mapped) complete() []plan.Opt {
 		c.split(kind, i, c.size(i))
 		c.done[i] = true
 	}
+	c.heldAxes = c.uses().Meet(c.storeSet())
 	c.inBlock.counted = false
 	if c.staged {
 		c.stageInvariant(c.weights...)

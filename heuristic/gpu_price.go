@@ -162,15 +162,16 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding flo
 	return operations, decoding, looked
 }
 
-// invariantOperations counts the operations of sums that depend on no row, for one row;
+// invariantOperations counts the operations of sums that depend on no row, for one row and all that it is used for;
 // none where they are casts and loads.
 func (a *analysis) invariantOperations(weights []*operand) (operations float64) {
 	if _, ok := a.invariantAxis(weights); !ok {
 		return 0
 	}
-	counted, stores := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet())
+	counted, all := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet())
 	for _, w := range weights {
-		chain, inner := setOf(w.chain), w.chain[len(w.chain)-1]
+		chain, inner, uses := setOf(w.chain), w.chain[len(w.chain)-1], a.heldUses(w)
+		stores := all.Minus(uses)
 		for _, u := range ofSum(w.sum) {
 			free := a.free.Of(u)
 			if u.Op == ir.OpReduce { // a step for each point
@@ -182,7 +183,7 @@ func (a *analysis) invariantOperations(weights []*operand) (operations float64) 
 				continue
 			}
 			counted[u] = true
-			n := float64(a.points(free.Meet(chain).List()))
+			n := float64(a.points(free.Meet(chain.Union(uses)).List()))
 			if free.Has(inner) && a.dotAxis(inner) {
 				n /= dotLanes
 			}

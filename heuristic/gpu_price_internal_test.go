@@ -240,3 +240,27 @@ func TestWhatWarpgroupsTake(t *testing.T) {
 		}
 	}
 }
+
+// Of parts of a grid that cost nearly the same, one whose blocks leave few multiprocessors of the part's share idle is taken; a kernel by
+// itself, and a part of which such a way costs more, keeps the cheapest.
+func TestFullPartsFirst(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		share  float64
+		prices []float64
+		want   float64
+	}{{1. / 3, []float64{100, 103, 105}, 103}, {1. / 3, []float64{100, 105, 106}, 100}, {1, []float64{100, 103, 105}, 100}} {
+		a := &analysis{desc: desc, knobs: Knobs{Share: c.share}}
+		list := []*mapped{
+			{blocks: 24, price: price{total: c.prices[0]}},
+			{blocks: 96, price: price{total: c.prices[1]}},
+			{blocks: 97, price: price{total: c.prices[2]}},
+		}
+		if got := a.fullFirst(list); got[0].price.total != c.want || len(got) != 3 {
+			t.Errorf("share %.2f, prices %v: %v of %d ways is first, want %v", c.share, c.prices, got[0].price.total, len(got), c.want)
+		}
+	}
+}

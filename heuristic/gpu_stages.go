@@ -121,7 +121,7 @@ func (p *planner) groupReduce(u *ir.UOp, own []int) bool {
 	if p.done[r] || !p.constant(r) || p.size(r) != powerOfTwoDivisor(p.size(r), p.size(r)) || !p.laneSafe(r) || !p.unitStride(r) || !p.plainReduce(r) {
 		return false
 	}
-	free, points := p.free.Of(u), setOf(own)
+	free, points := p.free.Of(u).Minus(p.heldAxes), setOf(own)
 	if free.Has(last) {
 		return free == points
 	}
@@ -174,7 +174,7 @@ func (p *planner) sharedReduces(threads, held int64) {
 			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), min(max(held, lanesOf(p.desc)), p.size(i)/warp)))
 		}
 		p.split(plan.WARP, i, shares(p.left(i), warp))
-		if p.size(i) >= gpuReduceThreads && p.around(i).Empty() { // one for all threads, outside of all loops
+		if p.size(i) >= gpuReduceThreads && p.around(i).Minus(p.heldAxes).Empty() { // one for all threads, outside of all loops
 			p.split(plan.GROUP, i, plan.PartsOf(wholeWarps(threads, int64(p.desc.WarpSize)), p.left(i)))
 		}
 		p.split(plan.UNROLL, i, p.inFlight(i))

@@ -312,13 +312,17 @@ func (p *planner) stageInvariant(weights ...*operand) {
 }
 
 // invariantAxis is an axis of the sums of weights along which values are computed, or sums of
-// integers, that depend on no store axis, besides the weights' own. A sum of floats beside those of
+// integers, that depend on no store axis, besides the weights' own; such sums may, of uses that a thread has at once. A sum of floats beside those of
 // weights is an addition for what a thread reads anyway: on an H200 stages of them made Qwen3 1.7B 5 % slower in
 // exact mode (docs/bench/h200-shapes.txt).
 func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
-	stores := a.storeSet()
 	for _, w := range weights {
+		own := a.storeSet().Minus(a.heldUses(w))
 		for _, u := range ofSum(w.sum) {
+			stores := a.storeSet()
+			if u.Op == ir.OpReduce {
+				stores = own
+			}
 			if u.Op == ir.OpReduce && u.DType.IsFloat() || u.Op != ir.OpReduce && (!u.Op.IsElementwise() || u.Op == ir.OpCast) || u.DType == ir.Idx || u.DType == ir.Bool {
 				continue
 			}
@@ -332,6 +336,15 @@ func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// heldUses are the axes along which a weight is used again by the thread that has it, whose sums are of bytes: what differs
+// along them differs for no row. Floats are multiplied as they are read.
+func (a *analysis) heldUses(w *operand) (uses analyse.RangeSet) {
+	if a.desc.Kind == target.GPU && a.dotAxis(w.chain[len(w.chain)-1]) {
+		uses = setOf(w.reuse)
+	}
+	return uses
 }
 
 func readsOperand(u *ir.UOp, w *operand) bool {

@@ -18,6 +18,8 @@ type planner struct {
 	taken map[int]int64 // points of an axis that Opts have split off
 	done  map[int]bool  // axes that no later step may touch
 
+	heldAxes analyse.RangeSet // of stores: those whose points are all copies of a thread, such as the tokens of a batch
+
 	inBlock threadSplits // what a block's threads share of each axis
 }
 
@@ -27,7 +29,7 @@ func (a *analysis) plan() *planner {
 
 // clone is a planner that goes on by itself.
 func (p *planner) clone() *planner {
-	return &planner{p.analysis, slices.Clone(p.opts), maps.Clone(p.taken), maps.Clone(p.done), threadSplits{maps.Clone(p.inBlock.threads), maps.Clone(p.inBlock.lanes), p.inBlock.counted}}
+	return &planner{p.analysis, slices.Clone(p.opts), maps.Clone(p.taken), maps.Clone(p.done), p.heldAxes, threadSplits{maps.Clone(p.inBlock.threads), maps.Clone(p.inBlock.lanes), p.inBlock.counted}}
 }
 
 func (p *planner) add(kind plan.OptKind, axis string, amount int64) {

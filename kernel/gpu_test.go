@@ -88,6 +88,10 @@ var gpuCases = []gpuCase{
 		"STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 4; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 4",
 		"TC r3 4; TC r4 4; STAGE r0; WARP r0 8; VECTOR r5 8; WARP r5 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 4; UNROLL z1 4", "LOCAL s0 8",
 	}},
+	{"groups of tokens", func(b *builder) *ir.UOp { return groupsOfTokens(b, 3, 8, 16, 32) }, []string{
+		heldGroupsOfTokens, "UPCAST s0 3; WARP r0 16; STAGE r0; LOCAL s1 4; WARP r1 2; LOCAL z0 16; LOCAL z2 32; LOCAL z1 2", "UPCAST s0 3; STAGE r0; LOCAL s1 8",
+		"LOCAL s0 3; WARP r0 16; STAGE r0; LOCAL s1 4", "UPCAST s0 2; WARP r0 16; STAGE r0; LOCAL s1 4", "WARP r0 16; STAGE r0; LOCAL s1 4",
+	}},
 	{"minima", func(b *builder) *ir.UOp { return minima(b, 8, 16, 32) }, []string{heldMinima, "LOCAL s0 8; STAGE r0"}},
 	{"tokens", func(b *builder) *ir.UOp { return tokens(b, 7, 32) }, []string{"WARP r0 32; GROUP r1 32", "GROUP r0 8; WARP r1 8; ROLL s0"}},
 	{"clusters of a sum", func(b *builder) *ir.UOp { return matvec(b, 6, 100) }, []string{
@@ -107,6 +111,9 @@ var gpuCases = []gpuCase{
 // r5 the maxima; z0 the largest, z1 and z2 the integers.
 const heldGroups = "TC r3 4; TC r4 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 16; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
 
+// heldGroupsOfTokens is that of groupsOfTokens with three tokens, all of a thread.
+const heldGroupsOfTokens = "UPCAST s0 3; TC r3 4; TC r4 4; WARP r0 16; STAGE r0; LOCAL s1 8; VECTOR r1 4; WARP r1 8; LOCAL z0 16; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
+
 // heldMinima is that of minima.
 const heldMinima = "TC r2 4; TC r5 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r3 4; WARP r3 8; LOCAL z0 16; VECTOR r4 4; WARP r4 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
 
@@ -124,6 +131,25 @@ func TestStagesShareRegisters(t *testing.T) {
 	}
 	text := show(p)
 	for part, want := range map[string]int{"barrier": 1, "f32x4 = load": 2, "fold max": 1, "fdiv": 1, ":i32 = shufflelane": 2, "i8x4 = cast": 1} {
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
+		}
+	}
+}
+
+// The stages of all tokens that a thread has are filled between two barriers, and sums of integers that depend on the token lie in one.
+func TestStagesOfTokensMeetOnce(t *testing.T) {
+	b := newBuilder()
+	plan, err := plan.Parse(heldGroupsOfTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, groupsOfTokens(b, 3, 8, 16, 32), plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := show(p)
+	for part, want := range map[string]int{"barrier": 1, "fold max": 3, "i8x4 = cast": 3, ":i32 = shufflelane": 6} {
 		if got := strings.Count(text, part); got != want {
 			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
 		}

@@ -419,22 +419,32 @@ func tiles(b *builder, pairs, width, k int64) *ir.UOp {
 // x*c is staged, a are the largest of its groups and q integers of y*127/a: the
 // stages in front of a matrix-vector product of integers.
 func groups(b *builder, rows, count, size int64) *ir.UOp {
-	return groupsWith(b, rows, count, size, false)
+	return groupsWith(b, 0, rows, count, size, false)
+}
+
+// groupsOfTokens: as groups, of several x: out[t,n].
+func groupsOfTokens(b *builder, tokens, rows, count, size int64) *ir.UOp {
+	return groupsWith(b, tokens, rows, count, size, false)
 }
 
 // minima: as groups, but what is taken away is w[n,g,0] * (a[g] * sum_j q[g,j]).
 func minima(b *builder, rows, count, size int64) *ir.UOp {
-	return groupsWith(b, rows, count, size, true)
+	return groupsWith(b, 0, rows, count, size, true)
 }
 
-func groupsWith(b *builder, rows, count, size int64, minima bool) *ir.UOp {
+func groupsWith(b *builder, tokens, rows, count, size int64, minima bool) *ir.UOp {
 	k := count * size
-	x, c, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, k), b.param(2, ir.I8, rows, k), b.param(3, ir.F32, rows)
+	var shape []int64
+	var token []*ir.UOp
+	if tokens > 0 {
+		shape, token = []int64{tokens}, list(b.rng(tokens))
+	}
+	x, c, w, out := b.param(0, ir.F32, append(shape, k)...), b.param(1, ir.F32, k), b.param(2, ir.I8, rows, k), b.param(3, ir.F32, append(shape, rows)...)
 	stage := func(d ir.DType, v *ir.UOp, z ...*ir.UOp) *ir.UOp {
 		return b.Make(ir.OpStage, d, ir.StageArg{}, append([]*ir.UOp{v}, z...)...)
 	}
 	z := b.rng(k)
-	y := stage(ir.F32, b.Mul(b.Load(x, z), b.Load(c, z)), z)
+	y := stage(ir.F32, b.Mul(b.Load(x, append(token, z)...), b.Load(c, z)), z)
 	largest := func(g *ir.UOp) *ir.UOp {
 		r := b.rng(size)
 		return b.Reduce(ir.OpMax, b.Unary(ir.OpAbs, b.Load(y, b.Add(b.Mul(g, b.n(size)), r))), r)
@@ -454,11 +464,11 @@ func groupsWith(b *builder, rows, count, size int64, minima bool) *ir.UOp {
 		sum := b.sum(b.Cast(b.Load(q, g, all), ir.I32), all)
 		v := b.Sub(b.Mul(scale, b.Cast(b.sum(dot, h), ir.F32)), b.Mul(b.Mul(scale, b.Cast(sum, ir.F32)), least))
 		v = b.sum(v, g)
-		return b.sink(b.Store(out, v, list(n), list(n)))
+		return b.sink(b.Store(out, v, append(token, n), append(token, n)))
 	}
 	offset := b.Mul(b.sum(at(o), o), b.ConstInt(ir.I32, -3))
 	v := b.sum(b.Mul(scale, b.Cast(b.sum(b.Add(dot, offset), h), ir.F32)), g)
-	return b.sink(b.Store(out, v, list(n), list(n)))
+	return b.sink(b.Store(out, v, append(token, n), append(token, n)))
 }
 
 // normRow: the mean of each row taken away, divided by its deviation; the row

@@ -85,21 +85,43 @@ func (n Numeric) Round(x *tensor.Tensor) *tensor.Tensor {
 // groupwise scales each group of x to integers up to largest, lets digits turn
 // them into what is stored, and scales back. The integers come in the low 22 bits
 // of an I32. Those of a single row do without the factor of a norm, so that who rounds it
-// need not wait for the norm; several rows are rounded once, for all that multiply them.
+// need not wait for the norm, and so do those of few rows where each block of threads rounds
+// them for itself; other rows are rounded once, for all that multiply them.
 func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
 	shape := x.Shape()
 	if len(shape) == 0 {
 		return x
 	}
-	var factor *tensor.Tensor
+	round := func(x, factor *tensor.Tensor) *tensor.Tensor {
+		integers, scales := groupIntegers(x, largest)
+		if factor != nil { // [.., 1, 1]
+			scales = scales.Mul(factor.Unsqueeze(-1))
+		}
+		return digits(integers).Mul(scales).ReshapeDims(shape...)
+	}
+	rest, factor := x.RowFactor()
 	if isRow(shape) {
-		x, factor = x.RowFactor()
+		return round(rest, factor)
 	}
-	integers, scales := groupIntegers(x, largest)
-	if factor != nil { // [.., 1, 1]
-		scales = scales.Mul(factor.Unsqueeze(-1))
+	return round(x, nil).OnTarget(func(desc *target.Desc) *tensor.Tensor {
+		if factor == nil || !blocksPrepare(shape, &desc.Tuning) {
+			return nil
+		}
+		return round(rest, factor)
+	})
+}
+
+// blocksPrepare reports rows of activations that each block of threads makes ready for itself.
+func blocksPrepare(shape tensor.Shape, tuning *target.Tuning) bool {
+	elements := int64(1)
+	for _, d := range shape {
+		n, constant := d.Int()
+		if !constant {
+			return false
+		}
+		elements *= n
 	}
-	return digits(integers).Mul(scales).ReshapeDims(shape...)
+	return tuning.BlocksPrepare(rowsOf(shape), elements)
 }
 
 // groupIntegers are the integers up to largest of x [.., K] and their scales: [.., K/group, group], in the

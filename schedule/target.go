@@ -61,6 +61,7 @@ func OptionsFor(desc *target.Desc) Options {
 	// device would wait (a head of 128 rows: 35 us fused, 5 apart).
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
 	opt.Profile.Workers = int64(desc.Cost.Workers)
+	opt.Profile.BlockRows, opt.Profile.BlockElements = desc.Tuning.BlockRows, desc.Tuning.BlockElements
 	if desc.StartsEarly() {
 		opt.Profile.EarlyElems = earlyElems
 		opt.Profile.Clusters = desc.Clusters()

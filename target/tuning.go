@@ -25,6 +25,9 @@ type Tuning struct {
 	// HalfRows is from how many rows on 8-bit activations and the packed weights beside them are multiplied as
 	// bf16, which matrix instructions sum up without the scales of groups; 0: never.
 	HalfRows int64
+	// BlockRows and BlockElements are up to how many rows of activations, of how many elements in all, each block of threads
+	// norms and rounds for itself: a kernel that does it for all of them is a launch. 0: only a single row.
+	BlockRows, BlockElements int64
 	// WideRows is from how many rows on what each of them is multiplied with is converted from f16 once, into a
 	// buffer: lanes are rows there, so that an instruction converts one number. 0: never. Attention of 128
 	// queries, 32 heads of 64, over 512 rows, 15 layers, two Zen 5 cores: f16 14.8 ms, 8.7 converted once, f32 7.0.
@@ -103,10 +106,14 @@ func tuningCPU() Tuning {
 // Threads without work in merged launches, on an H200, int8, tokens a second apart and merged: OLMoE, 16 sequences, up to 217 for each
 // multiprocessor, 6,790 and 7,220; attention of four sequences at 1,500 beside a norm, 496 to 621, Qwen3 4B's ten layers 4,710 and 4,130,
 // Qwen3 0.6B 3,520 and 3,180 (docs/bench/h200-launches.txt).
+//
+// Rows that blocks make ready, on an H200, int8, tokens a second with up to 4,096, 8,192 and 16,384 elements: LLaMA 1B, three sequences, 3,963, 5,617
+// and 5,667, LLaMA 8B's six layers, two, 4,206, 4,807 and 4,778, four, 7,148, 7,192 and 6,002 (docs/bench/h200-prologues.txt).
 func tuningGPU() Tuning {
 	t := grouped
 	t.ShortCache, t.FullTileRows = 256, 64
 	t.IdleThreads = 256
+	t.BlockRows, t.BlockElements = 4, 8192
 	t.RepeatRuns, t.RepeatLaunches = 4, 128
 	t.SumParts, t.Grain, t.RunsAhead = 128, 64, 16
 	t.StepSizes, t.StepEdge = []int{512, 256, 128, 64, 32, 16, 8, 1}, 50
@@ -122,6 +129,11 @@ func (t *Tuning) PartsOf(n int) int {
 		}
 	}
 	return 1
+}
+
+// BlocksPrepare reports rows of activations, of so many elements in all, that each block of threads makes ready for itself.
+func (t *Tuning) BlocksPrepare(rows, elements int64) bool {
+	return rows <= t.BlockRows && elements <= t.BlockElements
 }
 
 // RoundUp is n rounded up to the grain, but no larger than most (and n itself where

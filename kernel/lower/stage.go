@@ -213,12 +213,13 @@ func (l *stager) fillPanels(d int) {
 	})
 }
 
-// filledTogether are the copies of a stage that are filled in one loop. On a CPU they
-// are those of all tokens, rows or columns that a work unit has at once: the sums of a
-// tile are then made in one loop, which reads and decodes its weights once for all.
+// filledTogether are the copies of a stage that are filled in one loop. They
+// are those of all tokens, rows or columns that a work unit or thread has at once: the sums of a
+// tile are then made in one loop, which reads and decodes its weights once for all, and
+// the threads of a block wait for each other once.
 func (l *stager) filledTogether(stage *ir.UOp, at coords) []coords {
 	free := l.free.Of(stage).Meet(l.vector)
-	if !l.block.onGPU() {
+	if !l.block.onGPU() || free.Meet(l.lanes).Empty() {
 		return l.loops.combos(free)
 	}
 	start := l.scopes.startCoords()

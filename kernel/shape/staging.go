@@ -27,9 +27,27 @@ func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	if over.Empty() {
 		return sink, plans
 	}
+	copies := h.copiesOf(plans)
+	h.store = h.store.Minus(copies)
 	h.wanted = func(free analyse.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
-	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free }
+	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free.Minus(copies) }
 	return h.run(sink, plans)
+}
+
+// copiesOf are the store axes on a GPU whose points are all copies of a thread, such as the tokens of a batch: what differs along them
+// no row differs in.
+func (h *hoister) copiesOf(plans []Axis) (copies analyse.RangeSet) {
+	if h.st.Threads < 2 {
+		return copies
+	}
+	for _, p := range plans {
+		n, constant := p.Axis.Size()
+		if p.Axis.Kind != plan.StoreAxis || !constant || len(p.Segments) != 1 || p.Segments[0].Role != plan.Unroll || p.Segments[0].Size != n {
+			continue
+		}
+		copies.Add(h.free.Index.Of(p.Axis.Range))
+	}
+	return copies
 }
 
 // stageStoreTiles stages what depends on a store axis with a STAGE Opt and on

@@ -12,7 +12,8 @@ import (
 // share-group-sums: once scales and offsets are outside, integer dots leave sums of
 // activations alone. With several tokens these become values of their own: one
 // number for a group and token, the same for all rows. With one token a block
-// computes them itself, next to its activations.
+// computes them itself, next to its activations, as it does with several tokens
+// whose activations it makes ready (BlockRows).
 
 // ShareGroupSums applies the rule to all values: those whose work is worth new values first, then others to sums that these have left.
 func ShareGroupSums(s *state.State) {
@@ -40,11 +41,10 @@ func ShareGroupSums(s *state.State) {
 
 // sharedSums are the kinds of a value's sums that may be values; ok is false where it has none.
 func sharedSums(s *state.State, v *state.Value) (kinds sumKinds, ok bool) {
-	n := s.Opt.Profile.MatrixTokens
-	reuse, scaled := s.WeightReuse(v), s.Opt.Profile.ScaledTokens
-	matrix := n > 0 && (reuse%n == 0 || scaled > 0 && reuse >= scaled)
+	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
+	matrix := n > 0 && reuse > n/2 // fewer would leave most of a tile empty
 	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
-	return sumKinds{floats: floats, integers: !matrix}, floats || holdsDot(s.Exprs, v.Body)
+	return sumKinds{floats: floats, integers: !matrix, prepared: s.BlocksPrepare}, floats || holdsDot(s.Exprs, v.Body)
 }
 
 // worthSums reports a product whose work pays for new values: without matrix instructions it always does.
@@ -148,6 +148,9 @@ func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, kinds sumKinds) *ir
 		case s.Height(u) == 0:
 			return nil
 		case isGroupSum(s.Exprs, v, u, kinds):
+			if kinds.prepared(rowsOf(s.Exprs, v, u), s.MostReads(u, s.Free.Of(u))) {
+				return nil
+			}
 			if sum := groupValue(s, u, kinds.known); sum != nil {
 				with[u] = sum
 			}
@@ -166,6 +169,13 @@ type sumKinds struct {
 	floats   bool // of floats too
 	integers bool // arithmetic on them that is of integers: an offset, which matrix instructions sum with the codes
 	known    bool // none but what another value has left
+
+	prepared func(rows, elements int64) bool // blocks make these ready, and add them up
+}
+
+// rowsOf is for how many rows of v an expression differs.
+func rowsOf(s *expr.Exprs, v *state.Value, u *ir.UOp) int64 {
+	return s.Points(ir.WithoutRanges(v.Ranges, ir.WithoutRanges(v.Ranges, s.Free.Of(u))))
 }
 
 // isGroupSum reports arithmetic on sums of integers, or floats, without weights, in a loop

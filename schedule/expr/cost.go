@@ -100,6 +100,16 @@ func (s *Exprs) Times(u *ir.UOp, axes []*ir.UOp) int64 {
 	return n
 }
 
+// MostReads is how many elements one of the reads of an expression has over all points of the given axes, at most.
+func (s *Exprs) MostReads(u *ir.UOp, axes []*ir.UOp) (most int64) {
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpLoad && (x.Src[0].Op == ir.OpParam || x.Src[0].Op == ir.OpValue) {
+			most = max(most, s.Times(x, axes))
+		}
+	}
+	return most
+}
+
 // ManyOps is where operation counts stop: more than any threshold.
 const ManyOps = 1 << 50
 

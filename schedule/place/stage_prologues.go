@@ -16,18 +16,15 @@ import (
 // and RoPE in attention, top-k ids, the combine of a split reduce.
 func StagePrologues(s *state.State, p *state.Value) bool {
 	if p.StoredWithTile {
-		s.Record(p, false, "stored with the tile that it is made of")
-		return false
+		return refused(s, p, "stored with the tile that it is made of")
 	}
 	own, uses := ownRow(s, p), s.PlacedUses(p)
 	if turnsAgain(s, p, uses) {
-		s.Record(p, false, "a block would read columns for its rows", state.Number{Name: "points", Value: s.Points(p.Ranges)})
-		return false
+		return refused(s, p, "a block would read columns for its rows", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 	}
 	for _, u := range uses {
 		if !own && repeatedByBlocks(s, p, u) {
-			s.Record(p, false, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
-			return false
+			return madeAgain(s, p) || refused(s, p, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 		}
 	}
 	if carried(s, p) {
@@ -40,25 +37,20 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		axes := stagedRanges(p, staged)
 		light, size, work := s.IsLight(p, axes)
 		if len(axes) > 0 && apartInMemory(s, p, c, outside, staged, work) {
-			s.Record(p, false, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
-			return false
+			return refused(s, p, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 		}
 		if len(axes) > 0 && (readAsHalves(s, p, c) || manyRows(s, p, c, axes)) {
-			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
-			return false
+			return madeAgain(s, p) || refused(s, p, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 		}
 		if !light && !own {
-			s.Record(p, false, s.WhyHeavy(p, axes), state.Number{Name: "size", Value: size}, state.Number{Name: "cap", Value: s.Opt.Profile.StageCap}, state.Number{Name: "work", Value: work}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
-			return false
+			return refused(s, p, s.WhyHeavy(p, axes), state.Number{Name: "size", Value: size}, state.Number{Name: "cap", Value: s.Opt.Profile.StageCap}, state.Number{Name: "work", Value: work}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 		}
-		stored := len(axes) == 0 && c.Target >= 0 // in the loops of its store, as in its own
-		if once, again := stagedWork(s.Exprs, p, staged, work); !stored && again > s.Opt.Profile.StageWork && again > 2*once {
-			s.Record(p, false, "its reduces would run again for every stage", state.Number{Name: "work", Value: again}, state.Number{Name: "stored", Value: once})
-			return false
+		inStore := len(axes) == 0 && c.Target >= 0 // in the loops of its store, as in its own
+		if once, again := stagedWork(s.Exprs, p, staged, work); !inStore && again > s.Opt.Profile.StageWork && again > 2*once {
+			return refused(s, p, "its reduces would run again for every stage", state.Number{Name: "work", Value: again}, state.Number{Name: "stored", Value: once})
 		}
 		if len(axes) == 0 && !s.FactsOf(p.Body).Reduce {
-			s.Record(p, false, "no axis to stage")
-			return false
+			return refused(s, p, "no axis to stage")
 		}
 	}
 	ok := s.ReplaceReads(p, asStage(s.Graph, p), state.BodiesOnly)
@@ -66,6 +58,48 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		s.Record(p, true, "light", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 	}
 	return ok
+}
+
+// refused records why blocks do not make p for themselves.
+func refused(s *state.State, p *state.Value, why string, numbers ...state.Number) bool {
+	s.Record(p, false, why, numbers...)
+	return false
+}
+
+// madeAgain computes a light value, which matrix products of many rows read on a GPU, again in its other readers, each of which has all
+// of its loops: both are then of one dependence level. An example is the largest of a group of activations, which their
+// integers are made with and which scales the product of those.
+func madeAgain(s *state.State, p *state.Value) bool {
+	if !s.Opt.Profile.SharedStages {
+		return false
+	}
+	var others []*state.Value
+	for _, c := range s.Consumers(p) {
+		if s.FactsOf(c.Body).Weights {
+			continue
+		}
+		staged, _ := stageAxes(s.Graph, c, p)
+		axes := stagedRanges(p, staged)
+		if light, _, _ := s.IsLight(p, axes); len(axes) > 0 || !light || !s.FactsOf(p.Body).Reduce || !stored(s, c) {
+			return false
+		}
+		others = append(others, c)
+	}
+	if len(others) == 0 || len(others) == len(s.Consumers(p)) || !s.ReplaceReadsIn(others, p, asStage(s.Graph, p)) {
+		return false
+	}
+	s.Record(p, true, "made again by readers with its loops", state.Number{Name: "readers", Value: int64(len(others))}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)})
+	return true
+}
+
+// stored reports a value that blocks of its readers do not make, since it is too much for each of them or a matrix product reads it.
+func stored(s *state.State, v *state.Value) bool {
+	return slices.ContainsFunc(s.PlacedUses(v), func(u state.PlacedUse) bool { return repeatedByBlocks(s, v, u) }) ||
+		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool {
+			staged, _ := stageAxes(s.Graph, c, v)
+			axes := stagedRanges(v, staged)
+			return len(axes) > 0 && (readAsHalves(s, v, c) || manyRows(s, v, c, axes))
+		})
 }
 
 // carried reports a light reader of p that needs a heavy value made of p, too. An example is
@@ -131,7 +165,7 @@ func readAsHalves(s *state.State, p, reader *state.Value) bool {
 // manyRows reports several rows of activations for a reader on a GPU whose weights are
 // used for each of them: a block makes them all. Where they fill at most half a tile of
 // matrix instructions it does so for one reduce of each group of a row, such as a sum,
-// but not for what differs from point to point, nor for a reduce that needs another,
+// but of many elements not for what differs from point to point, nor for a reduce that needs another,
 // such as the largest of a norm's row: each is a round of the block, in which the
 // weights of its rows wait in registers. Products by matrix instructions read what is
 // stored, but for little of whole tiles.
@@ -148,7 +182,15 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 		}
 		return little > s.Opt.Profile.RepeatCap
 	}
-	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
+	return (rows > n/2 || rows > 1 && !oneReduce(s, p, axes)) && !preparedByBlocks(s, p, rows)
+}
+
+// preparedByBlocks reports rows so short, and so little work for each of their elements, that each block makes all of them ready. It
+// reads what it stages again for each row of weights: floats count as often as they have bytes.
+func preparedByBlocks(s *state.State, p *state.Value, rows int64) bool {
+	elements := s.MostReads(p.Body, p.Ranges)
+	bytes := expr.Saturate(s.Points(p.Ranges), int64(p.Node.DType.Size()))
+	return s.BlocksPrepare(rows, max(elements, bytes)) && s.Work(p.Body, p.Ranges) <= expr.Saturate(elements, s.Opt.Profile.StageOps)
 }
 
 // ownRow reports rows that a block of a GPU needs one of, the block that folds it: what is

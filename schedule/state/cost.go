@@ -1,6 +1,8 @@
 package state
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -88,7 +90,7 @@ func (s *State) IsLight(v *Value, axes []*ir.UOp) (light bool, size, work int64)
 // StageWork is the work that a block may do for a value of n points.
 func (s *State) StageWork(points int64) int64 {
 	p := &s.Opt.Profile
-	if points > p.StageCap {
+	if points > max(p.StageCap, p.BlockElements) {
 		return p.StageWork
 	}
 	return max(p.StageWork, p.StageOps*points)
@@ -107,21 +109,39 @@ func (s *State) readsTooMuch(u *ir.UOp, axes []*ir.UOp) bool {
 	return limit > 0 && total > limit
 }
 
+// BlocksPrepare reports rows of activations, of so many elements in all, that each block makes ready for itself.
+func (s *State) BlocksPrepare(rows, elements int64) bool {
+	p := &s.Opt.Profile
+	return p.SharedStages && rows <= p.BlockRows && elements <= p.BlockElements
+}
+
 // WeightReuse is how many points of p use the same packed data: those of the
-// ranges that no weight's index holds.
+// ranges that no weight's index holds. Data in a stage is used once for all points
+// of the stage's own ranges.
 func (s *State) WeightReuse(p *Value) int64 {
 	unused := p.Ranges
 	for _, u := range ir.Toposort(p.Body) {
-		weight := u.Op == ir.OpField
-		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam {
-			ver := s.Versions[u.Src[0].Arg.(ir.ParamArg).Slot]
-			weight = !s.Mutable[ver.Buffer] && s.isWeight(ver)
-		}
-		if weight {
+		switch {
+		case s.readsWeight(u):
 			unused = ir.WithoutRanges(unused, s.Free.Of(u))
+		case u.Op == ir.OpStage && s.hasWeights(u):
+			free := s.Free.Of(u)
+			unused = slices.DeleteFunc(slices.Clone(unused), func(r *ir.UOp) bool { return !slices.Contains(free, r) })
 		}
 	}
 	return s.Points(unused)
+}
+
+// hasWeights reports a node that is made of weights.
+func (s *State) hasWeights(u *ir.UOp) bool { return analyse.Any(u, s.readsWeight) }
+
+// readsWeight reports a read of packed data, or of a buffer that is a weight.
+func (s *State) readsWeight(u *ir.UOp) bool {
+	if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam {
+		return u.Op == ir.OpField
+	}
+	ver := s.Versions[u.Src[0].Arg.(ir.ParamArg).Slot]
+	return !s.Mutable[ver.Buffer] && s.isWeight(ver)
 }
 
 // OperandReuse is how many points of p, a sum of products, use the same element of each of its

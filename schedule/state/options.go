@@ -157,6 +157,9 @@ type Profile struct {
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.
 	MatrixTokens int64
+	// BlockRows and BlockElements are up to how many rows of activations, of how many elements in all, each block
+	// makes ready for itself, where these are more than one fold of each group. 0: only a single row.
+	BlockRows, BlockElements int64
 	// ScaledTokens is from how many uses of a weight on activations are scaled to be two terms of F16
 	// where matrix instructions take three of BF16 (scale-terms). 0: never.
 	ScaledTokens int64

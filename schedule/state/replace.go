@@ -32,7 +32,16 @@ const (
 // ReplaceReads puts expressions for the reads of p into all its consumers, if
 // every consumer stays legal and all of them together cost no more.
 func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
-	consumers := s.Consumers(p)
+	return s.replaceReadsIn(s.Consumers(p), p, by, addresses, s.Pays)
+}
+
+// ReplaceReadsIn puts expressions for the reads of p into some of its consumers, which then need not wait for it, if each
+// stays legal and they cost less than a launch more. The others read what p stores.
+func (s *State) ReplaceReadsIn(consumers []*Value, p *Value, by Replacement) bool {
+	return s.replaceReadsIn(consumers, p, by, BodiesOnly, s.PaysAgain)
+}
+
+func (s *State) replaceReadsIn(consumers []*Value, p *Value, by Replacement, addresses bool, pays func(*Value, []*Value, []Form) bool) bool {
 	fused := make([]Form, len(consumers))
 	indices := make([][]*ir.UOp, len(consumers))
 	for i, c := range consumers {
@@ -48,7 +57,7 @@ func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
 			return false
 		}
 	}
-	if !s.Pays(p, consumers, fused) {
+	if !pays(p, consumers, fused) {
 		return false
 	}
 	for i, c := range consumers {
