@@ -120,56 +120,38 @@ const heldMinima = "TC r2 4; TC r5 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r
 // Threads that hold the same elements in all stages load them once, find the
 // largest once, sum up integers that they have, and meet once.
 func TestStagesShareRegisters(t *testing.T) {
-	b := newBuilder()
-	plan, err := plan.Parse(heldGroups)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := kernel.Lower(b.Arena, groups(b, 8, 16, 32), plan, hopper(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := show(p)
-	for part, want := range map[string]int{"barrier": 1, "f32x4 = load": 2, "fold max": 1, "fdiv": 1, ":i32 = shufflelane": 2, "i8x4 = cast": 1} {
-		if got := strings.Count(text, part); got != want {
-			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
-		}
-	}
+	wantCounts(t, heldGroups, func(b *builder) *ir.UOp { return groups(b, 8, 16, 32) },
+		map[string]int{"barrier": 1, "f32x4 = load": 2, "fold max": 1, "fdiv": 1, ":i32 = shufflelane": 2, "i8x4 = cast": 1})
 }
 
 // The stages of all tokens that a thread has are filled between two barriers, and sums of integers that depend on the token lie in one.
 func TestStagesOfTokensMeetOnce(t *testing.T) {
-	b := newBuilder()
-	plan, err := plan.Parse(heldGroupsOfTokens)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := kernel.Lower(b.Arena, groupsOfTokens(b, 3, 8, 16, 32), plan, hopper(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := show(p)
-	for part, want := range map[string]int{"barrier": 1, "fold max": 3, "i8x4 = cast": 3, ":i32 = shufflelane": 6} {
-		if got := strings.Count(text, part); got != want {
-			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
-		}
-	}
+	wantCounts(t, heldGroupsOfTokens, func(b *builder) *ir.UOp { return groupsOfTokens(b, 3, 8, 16, 32) },
+		map[string]int{"barrier": 1, "fold max": 3, "i8x4 = cast": 3, ":i32 = shufflelane": 6})
 }
 
 // The sum by which a minimum is multiplied is staged without its scale, which is in
 // another stage: together they would be a third stage, behind a barrier.
 func TestMinimaMeetOnce(t *testing.T) {
+	wantCounts(t, heldMinima, func(b *builder) *ir.UOp { return minima(b, 8, 16, 32) }, map[string]int{"barrier": 1})
+}
+
+// wantCounts lowers a kernel by a plan and counts parts of the program's text.
+func wantCounts(t *testing.T, text string, build func(b *builder) *ir.UOp, counts map[string]int) {
+	t.Helper()
 	b := newBuilder()
-	plan, err := plan.Parse(heldMinima)
+	chosen, err := plan.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := kernel.Lower(b.Arena, minima(b, 8, 16, 32), plan, hopper(t))
+	p, err := kernel.Lower(b.Arena, build(b), chosen, hopper(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(show(p), "barrier"); got != 1 {
-		t.Errorf("%d barriers, want 1\n%s", got, show(p))
+	for part, want := range counts {
+		if got := strings.Count(show(p), part); got != want {
+			t.Errorf("%d of %q, want %d\n%s", got, part, want, show(p))
+		}
 	}
 }
 

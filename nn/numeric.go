@@ -99,11 +99,11 @@ func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *t
 		}
 		return digits(integers).Mul(scales).ReshapeDims(shape...)
 	}
-	rest, factor := x.RowFactor()
 	if isRow(shape) {
-		return round(rest, factor)
+		return round(x.RowFactor())
 	}
 	return round(x, nil).OnTarget(func(desc *target.Desc) *tensor.Tensor {
+		rest, factor := x.RowFactor()
 		if factor == nil || !blocksPrepare(shape, &desc.Tuning) {
 			return nil
 		}

@@ -44,7 +44,7 @@ func sharedSums(s *state.State, v *state.Value) (kinds sumKinds, ok bool) {
 	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
 	matrix := n > 0 && reuse > n/2 // fewer would leave most of a tile empty
 	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
-	return sumKinds{floats: floats, integers: !matrix, prepared: s.BlocksPrepare}, floats || holdsDot(s.Exprs, v.Body)
+	return sumKinds{floats: floats, integers: !matrix}, floats || holdsDot(s.Exprs, v.Body)
 }
 
 // worthSums reports a product whose work pays for new values: without matrix instructions it always does.
@@ -58,7 +58,7 @@ func shareSums(s *state.State, v *state.Value, kinds sumKinds) {
 	if inPanels(s, v) {
 		own = sumsOutside(s.Exprs, own) // of which each row of a panel would add one for every group
 	}
-	if body := sumsApart(s.Graph, v, own, kinds); body != own {
+	if body := sumsApart(s, v, own, kinds); body != own {
 		v.Body = body
 		s.Record(v, true, "sums of activations", state.Number{Name: "values", Value: int64(len(s.Values) - before)})
 	}
@@ -141,17 +141,17 @@ func readsValue(u *ir.UOp) bool {
 
 // sumsApart replaces the largest expressions around sums of activations by reads
 // of values.
-func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, kinds sumKinds) *ir.UOp {
+func sumsApart(s *state.State, v *state.Value, body *ir.UOp, kinds sumKinds) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch {
 		case s.Height(u) == 0:
 			return nil
 		case isGroupSum(s.Exprs, v, u, kinds):
-			if kinds.prepared(rowsOf(s.Exprs, v, u), s.MostReads(u, s.Free.Of(u))) {
-				return nil
+			if s.BlocksPrepare(rowsOf(s.Exprs, v, u), s.MostReads(u, s.Free.Of(u))) {
+				return nil // blocks make these ready, and add them up
 			}
-			if sum := groupValue(s, u, kinds.known); sum != nil {
+			if sum := groupValue(s.Graph, u, kinds.known); sum != nil {
 				with[u] = sum
 			}
 			return nil
@@ -169,8 +169,6 @@ type sumKinds struct {
 	floats   bool // of floats too
 	integers bool // arithmetic on them that is of integers: an offset, which matrix instructions sum with the codes
 	known    bool // none but what another value has left
-
-	prepared func(rows, elements int64) bool // blocks make these ready, and add them up
 }
 
 // rowsOf is for how many rows of v an expression differs.

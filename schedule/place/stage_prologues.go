@@ -39,7 +39,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		if len(axes) > 0 && apartInMemory(s, p, c, outside, staged, work) {
 			return refused(s, p, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 		}
-		if len(axes) > 0 && (readAsHalves(s, p, c) || manyRows(s, p, c, axes)) {
+		if readInProduct(s, p, c, axes) {
 			return madeAgain(s, p) || refused(s, p, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 		}
 		if !light && !own {
@@ -78,8 +78,7 @@ func madeAgain(s *state.State, p *state.Value) bool {
 		if s.FactsOf(c.Body).Weights {
 			continue
 		}
-		staged, _ := stageAxes(s.Graph, c, p)
-		axes := stagedRanges(p, staged)
+		axes := axesIn(s, c, p)
 		if light, _, _ := s.IsLight(p, axes); len(axes) > 0 || !light || !s.FactsOf(p.Body).Reduce || !stored(s, c) {
 			return false
 		}
@@ -95,11 +94,12 @@ func madeAgain(s *state.State, p *state.Value) bool {
 // stored reports a value that blocks of its readers do not make, since it is too much for each of them or a matrix product reads it.
 func stored(s *state.State, v *state.Value) bool {
 	return slices.ContainsFunc(s.PlacedUses(v), func(u state.PlacedUse) bool { return repeatedByBlocks(s, v, u) }) ||
-		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool {
-			staged, _ := stageAxes(s.Graph, c, v)
-			axes := stagedRanges(v, staged)
-			return len(axes) > 0 && (readAsHalves(s, v, c) || manyRows(s, v, c, axes))
-		})
+		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool { return readInProduct(s, v, c, axesIn(s, c, v)) })
+}
+
+// readInProduct reports rows that a matrix product reads as they are stored.
+func readInProduct(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
+	return len(axes) > 0 && (readAsHalves(s, p, reader) || manyRows(s, p, reader, axes))
 }
 
 // carried reports a light reader of p that needs a heavy value made of p, too. An example is
@@ -123,8 +123,7 @@ func lightInReaders(s *state.State, v *state.Value) bool {
 		return light
 	}
 	return !slices.ContainsFunc(readers, func(c *state.Value) bool {
-		staged, _ := stageAxes(s.Graph, c, v)
-		light, _, _ := s.IsLight(v, stagedRanges(v, staged))
+		light, _, _ := s.IsLight(v, axesIn(s, c, v))
 		return !light
 	})
 }
@@ -340,6 +339,12 @@ func stagedRanges(p *state.Value, staged []bool) (axes []*ir.UOp) {
 		}
 	}
 	return axes
+}
+
+// axesIn are the axes of p that are staged in consumer c.
+func axesIn(s *state.State, c, p *state.Value) []*ir.UOp {
+	staged, _ := stageAxes(s.Graph, c, p)
+	return stagedRanges(p, staged)
 }
 
 // stageOf is STAGE(p; staged axes), or p itself when no axis is staged.

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"slices"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -112,7 +110,7 @@ func (s *State) readsTooMuch(u *ir.UOp, axes []*ir.UOp) bool {
 // BlocksPrepare reports rows of activations, of so many elements in all, that each block makes ready for itself.
 func (s *State) BlocksPrepare(rows, elements int64) bool {
 	p := &s.Opt.Profile
-	return p.SharedStages && rows <= p.BlockRows && elements <= p.BlockElements
+	return rows <= p.BlockRows && elements <= p.BlockElements
 }
 
 // WeightReuse is how many points of p use the same packed data: those of the
@@ -124,16 +122,12 @@ func (s *State) WeightReuse(p *Value) int64 {
 		switch {
 		case s.readsWeight(u):
 			unused = ir.WithoutRanges(unused, s.Free.Of(u))
-		case u.Op == ir.OpStage && s.hasWeights(u):
-			free := s.Free.Of(u)
-			unused = slices.DeleteFunc(slices.Clone(unused), func(r *ir.UOp) bool { return !slices.Contains(free, r) })
+		case u.Op == ir.OpStage && s.FactsOf(u).Weights:
+			unused = ir.WithoutRanges(unused, ir.WithoutRanges(unused, s.Free.Of(u)))
 		}
 	}
 	return s.Points(unused)
 }
-
-// hasWeights reports a node that is made of weights.
-func (s *State) hasWeights(u *ir.UOp) bool { return analyse.Any(u, s.readsWeight) }
 
 // readsWeight reports a read of packed data, or of a buffer that is a weight.
 func (s *State) readsWeight(u *ir.UOp) bool {
