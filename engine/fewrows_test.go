@@ -71,7 +71,7 @@ func TestFewRowsAsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(5, 6))
-	x, gamma, weights := randomFloats(r, 3*1024), randomFloats(r, 1024), make([]byte, 512*1024/32*18)
+	x, gamma, weights := randomFloats(r, 6*1024), randomFloats(r, 1024), make([]byte, 512*1024/32*18)
 	for i := range weights {
 		weights[i] = byte(r.Uint32())
 	}
@@ -96,16 +96,18 @@ func TestFewRowsAsAlone(t *testing.T) {
 	}
 	emulated, _ := openEmulated(t)
 	interpreted := interp.New(interp.Options{Debug: true, Shuffle: 3, Target: desc})
-	together := run(interpreted, 3, x)
-	for i, y := range run(emulated, 3, x) {
-		if y != together[i] {
-			t.Fatalf("element %d is %v emulated, %v interpreted", i, y, together[i])
+	for _, rows := range []int{3, 6} { // by blocks, and before
+		together := run(interpreted, rows, x[:rows*1024])
+		for i, y := range run(emulated, rows, x[:rows*1024]) {
+			if y != together[i] {
+				t.Fatalf("%d rows: element %d is %v emulated, %v interpreted", rows, i, y, together[i])
+			}
 		}
-	}
-	for row := range 3 {
-		for i, y := range run(interpreted, 1, x[row*1024:][:1024]) {
-			if got := together[row*512+i]; math.Abs(float64(got-y)) > 0.02 {
-				t.Errorf("row %d, element %d: %v together, %v alone", row, i, got, y)
+		for row := range rows {
+			for i, y := range run(interpreted, 1, x[row*1024:][:1024]) {
+				if got := together[row*512+i]; math.Abs(float64(got-y)) > 0.02 {
+					t.Errorf("%d rows: row %d, element %d: %v together, %v alone", rows, row, i, got, y)
+				}
 			}
 		}
 	}

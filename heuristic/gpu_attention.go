@@ -12,7 +12,19 @@ import (
 // neighbouring elements of the key and of the value row; the threads of a warp
 // and the warps of a block take different points and combine at the end.
 const (
-	gpuRowElements   = 8 // elements of a row in one thread
+	// Elements of a row in a thread, at least, and at most where there can be more threads: beyond, turns take longer
+	// than threads that have nothing. Eight, 12, 20 and 28 at most, H200, eight layers with a cache of 4 x 80,
+	// us a step at depth 250, 1,000 and 4,000: 100 118 194, 85 112 169, 95 128 165, 100 145 161, of eight sequences
+	// at 4,000 541 453 619 632; 4 x 160, eight sequences 891 691 932 937 (docs/bench/h200-heads.txt).
+	gpuRowLeast = 8
+	gpuRowMost  = 12
+	gpuRowHeld  = 32 // elements of a result in a thread, at most
+	// Bytes of neighbours that a thread loads at once, of a key, and elements of a value and of a result: of 32 bytes each
+	// load takes half of each line. Lanes of eight floats, of four, us at depth 1,000: 12 heads of 64, three in the
+	// cache, 106 and 94, 24 139 and 120, 32 of 128 150 and 142. Values of f16, Qwen2.5 1.5B, depth 8,000, eight and
+	// four, tokens a second: 1,010 and 1,179.
+	gpuRowBytes      = 16
+	gpuRowLanes      = 4
 	gpuAttentionWarp = 8 // warps a block, at most
 	// Warps of a multiprocessor that have their registers at once. LLaMA 3.2 1B int8 on an
 	// H200, tokens a second with 8 and 4 warps a block: 512 blocks, depth 4,096, 1,535 and
@@ -23,7 +35,7 @@ const (
 	// depth 0, us: one 792 and 782, two 773 and 763, four 714 and 760, eight 749 and
 	// 770; at depth 800 two 961, four 903 (LLaMA).
 	gpuAttentionMany    = 4
-	gpuAttentionQueries = 4 // that share points of a prompt's attention
+	gpuAttentionQueries = 4 // that share points
 	// Points at once, of all queries of a thread. Two queries, depth 16,000, two and four points:
 	// LLaMA 3.2 1B 1,223 and 1,270 tokens a second, Qwen3 1.7B 622 and 642 (docs/bench/h200-depth.txt).
 	gpuAttentionHeld = 8
@@ -41,21 +53,20 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 	row := int64(1) // threads that share a point
 	scores := p.scoreSums(tuple)
 	for _, i := range scores {
-		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), gpuRowElements))
-		n := parts(p.left(i), warp)
-		p.split(plan.WARP, i, n)
-		row = max(row, n)
+		s := p.shareOf(i, p.rowLanes(tuple, i), 1, warp)
+		p.split(plan.VECTOR, i, s.lanes)
+		p.split(plan.WARP, i, s.threads)
+		row = max(row, s.threads)
 	}
 	if len(scores) == 0 {
 		row = warp / 4
 	}
 	p.privatePoints(private, row, len(scores) > 0)
-	queries := p.sharedQueries(tuple, private)
+	queries, blocks := p.sharedQueries(tuple, private)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
-	blocks := p.blocksBeside(private) / queries
 	warps := p.attentionWarps(blocks, ceil(points, lanes*gpuAttentionMany))
-	most := min(gpuAttentionMany, max(gpuAttentionHeld/queries, 1))
+	most := pointsOfQueries(queries)
 	cluster := p.attentionCluster(blocks, ceil(points, lanes*warps*most))
 	many := inTurns(ceil(points, lanes*warps*cluster), most)
 	if many > 1 { // rescaled once for all of them
@@ -75,6 +86,39 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 		how += fmt.Sprintf(", for %d queries", queries)
 	}
 	return p.decidedByTuple(tuple, "%s", how)
+}
+
+// rowShare is how threads share a row: each has so many vectors of lanes, and lanes of neighbours lie side by side.
+type rowShare struct{ lanes, threads, vectors int64 }
+
+func (s rowShare) elements() int64 { return s.lanes * s.vectors }
+
+// shareOf is how a power of two of threads share an axis with the fewest places for nothing, and of
+// those the most threads.
+func (p *planner) shareOf(axis int, lanes, least, most int64) (best rowShare) {
+	size := p.size(axis)
+	lanes = powerOfTwoDivisor(size, lanes)
+	for n := least; n <= most; n *= 2 {
+		s := rowShare{lanes, n, ceil(size/lanes, n)}
+		if n > least && s.elements() < gpuRowLeast {
+			break
+		}
+		if n == least || best.elements() > gpuRowMost || n*s.elements() <= best.threads*best.elements() {
+			best = s
+		}
+	}
+	return best
+}
+
+// rowLanes is how many elements of a row of the cache are one load.
+func (p *planner) rowLanes(tuple *ir.UOp, axis int) int64 {
+	t, bytes := p.axisOf(tuple.ReduceRange()), int64(registerBytes)
+	for _, u := range p.order {
+		if free := p.free.Of(u); isAccess(u) && free.Has(t) && free.Has(axis) {
+			bytes = min(bytes, int64(max(u.DType.Size(), 1)))
+		}
+	}
+	return min(gpuRowBytes/bytes, gpuRowLeast)
 }
 
 // attentionCluster is how many blocks share the points of a query, which one block takes in so
@@ -129,31 +173,45 @@ func inTurns(n, most int64) int64 {
 }
 
 // sharedQueries gives a block several queries that read the same points of the
-// cache: the heads of a group, the tokens of a prompt.
-func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
-	blocks := p.blocksBeside(private)
+// cache, the heads of a group, the tokens of a prompt, and is how many, and how many blocks there are then.
+func (p *planner) sharedQueries(tuple *ir.UOp, private []int) (queries, blocks int64) {
+	queries, blocks = 1, p.blocksBeside(private)
 	if blocks == 0 {
-		return 1
+		return queries, blocks
 	}
-	read := float64(blocks) * p.rowBytes(tuple, private)
-	queries := int64(1)
 	for _, i := range p.readTogether(tuple, private) {
-		n := powerOfTwoDivisor(p.size(i), gpuAttentionQueries/queries)
-		for n > 1 && !p.sharingPays(blocks, queries*n, read) {
-			n /= 2
-		}
+		n := p.queriesOf(p.size(i), blocks, queries, float64(blocks)*p.rowBytes(tuple, private))
 		p.split(plan.UPCAST, i, n)
+		blocks = blocks / p.size(i) * ceil(p.size(i), n)
 		queries *= n
 	}
-	return queries
+	return queries, blocks
 }
 
-// sharingPays reports that blocks of so many queries are enough, or that two queries a block
-// take less time for their rows than one: of all bytes that blocks read half are left, and each block
-// has two results to combine.
-func (p *planner) sharingPays(blocks, queries int64, read float64) bool {
-	units, t := int64(p.desc.Cost.Workers), &p.desc.Threads
-	return blocks/queries >= gpuBlocksPerUnit*units || queries == 2 && blocks/queries >= units && t.Rows*read/2 > t.Query
+// queriesOf is how many of some queries a block has, each of which is so many already: as many as take the least time
+// for the rows that blocks read and the results that they combine. Rows take as long as a multiprocessor with one block more
+// than others reads, and longer where registers have room for more of them. Groups of three heads, an H200, depth 4,000,
+// us: eight layers of 24 heads and eight sequences one query 757, three 536; SmolLM2's shape and four, 1,420 and 1,088.
+func (p *planner) queriesOf(size, blocks, each int64, read float64) int64 {
+	t, units := &p.desc.Threads, int64(p.desc.Cost.Workers)
+	time := func(n int64) float64 {
+		queries, turns := each*n, ceil(blocks/size*ceil(size, n), units)
+		held := min(gpuAttentionMany*queries, gpuAttentionHeld)
+		rows := t.Rows * read / float64(blocks) * float64(units*turns*held) / float64(queries*pointsOfQueries(queries))
+		return rows + t.Query*float64(queries-each)
+	}
+	best := int64(1)
+	for n := int64(2); n <= min(size, gpuAttentionQueries/each); n++ {
+		if time(n) < time(best) {
+			best = n
+		}
+	}
+	return best
+}
+
+// pointsOfQueries is how many points of so many queries a thread has at once.
+func pointsOfQueries(queries int64) int64 {
+	return min(gpuAttentionMany, max(gpuAttentionHeld/queries, 1))
 }
 
 // rowBytes is what is read of a cache for all points of a query, in bytes of registers: narrow elements are converted
@@ -193,20 +251,21 @@ func (p *planner) privatePoints(private []int, row int64, scores bool) {
 			p.roll(i)
 			continue
 		}
-		n := parts(p.size(i), row)
-		if p.laneSafe(i) && p.size(i)%n == 0 {
-			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
+		lanes := int64(gpuRowLeast)
+		switch {
+		case !p.laneSafe(i):
+			lanes = 1
+		case scores:
+			lanes = gpuRowLanes
 		}
-		p.split(plan.LOCAL, i, n)
+		s := p.shareOf(i, lanes, row, row)
+		p.split(plan.VECTOR, i, s.lanes)
+		p.split(plan.LOCAL, i, s.threads)
 		shared = true
 		if !scores && blocks > 0 && blocks*p.left(i) <= int64(p.desc.Cost.Workers) {
 			continue
 		}
-		most := int64(4)
-		if p.size(i)%n != 0 {
-			most = gpuRowElements
-		}
-		p.split(plan.UPCAST, i, copies(p.left(i), most))
+		p.split(plan.UPCAST, i, min(p.left(i), gpuRowHeld/s.lanes))
 		p.roll(i)
 	}
 }

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"fmt"
 
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -34,7 +35,8 @@ func gpuGroups(a *analysis) proposal {
 		p.done[i] = true
 		return true
 	}
-	for _, i := range axes {
+	short, long := p.foldsOfGroups(axes)
+	for _, i := range short {
 		if !p.plainReduce(i) || !share(plan.WARP, i) {
 			return proposal{}
 		}
@@ -49,11 +51,47 @@ func gpuGroups(a *analysis) proposal {
 		return proposal{}
 	}
 	threads := p.shareOut(lanes, gpuReduceThreads, func(i int, threads int64) int64 {
-		return divisor(p.left(i), gpuReduceThreads/threads)
+		most := gpuReduceThreads / threads
+		switch {
+		case len(long) == 0:
+			return divisor(p.left(i), most)
+		case p.rowsOfFolds(long).Has(i):
+			return 1
+		}
+		return powerOfTwo(2*p.left(i)-1, 1, most) // whole warps, which fold the row
 	})
+	for _, i := range long {
+		p.wholeBlock(i, threads)
+	}
 	p.fma()
-	how := fmt.Sprintf("%d threads a group of %d, %d threads a block", lanes, p.size(axes[0]), threads)
-	return p.decidedBy(axes[0], "groups", how).of("%d ranges of up to %d points", len(axes), a.size(axes[0]))
+	how := fmt.Sprintf("%d threads a group of %d, %d threads a block", lanes, p.size(short[0]), threads)
+	return p.decidedBy(short[0], "groups", how).of("%d ranges of up to %d points", len(axes), a.size(axes[0]))
+}
+
+// foldsOfGroups parts reduces into those over groups and those of rows of groups, which all groups of a row share: the norm
+// of activations. A block makes these for as many groups as it has threads. A group a block made the norm of 2,048
+// elements of 24 rows 1,536 times (docs/bench/h200-heads.txt).
+func (a *analysis) foldsOfGroups(axes []int) (short, long []int) {
+	for _, i := range axes {
+		row := a.constant(i) && a.size(i) > groupLoad*int64(a.desc.WarpSize) && a.laneSafe(i) && a.unitStride(i) && a.plainReduce(i) && !a.insideReduce(i)
+		if row && !a.reduceResults().Minus(a.rowsOfFolds([]int{i})).Meet(a.storeSet()).Empty() {
+			long = append(long, i)
+		} else {
+			short = append(short, i)
+		}
+	}
+	if len(short) == 0 {
+		return long, nil
+	}
+	return short, long
+}
+
+// rowsOfFolds are the store axes on which some reduces depend.
+func (a *analysis) rowsOfFolds(axes []int) (rows analyse.RangeSet) {
+	for _, i := range axes {
+		rows = rows.Union(a.around(i))
+	}
+	return rows.Meet(a.storeSet())
 }
 
 // gpuShortSums plans so many short sums over what lies side by side that none is

@@ -51,8 +51,7 @@ func (a *analysis) shortRun(w *operand, inner int) bool {
 			return false
 		}
 	}
-	f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
-	return ok && !f.IsPlain() && a.constant(inner)
+	return isPacked(w.param) && a.constant(inner)
 }
 
 // fillWord lets a thread take all of a short run, and of what lies beside it along the

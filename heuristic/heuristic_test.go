@@ -479,6 +479,7 @@ func TestReasons(t *testing.T) {
 		reason map[string]string
 	}{
 		{func(b *builder) *ir.UOp { return b.matvec("F32", 64, 64, variant{}) }, map[string]string{"matvec": "small-operand", "matmul": "small-operand"}},
+		{func(b *builder) *ir.UOp { return b.matvec("Q4_0", 128, 896, variant{}) }, map[string]string{"matvec": "streams-weight"}}, // blocks of any number
 		{func(b *builder) *ir.UOp { return b.rowSums(64, 4096) }, map[string]string{"matvec": "no-partner", "attention": "no-private-range"}},
 		{func(b *builder) *ir.UOp { return b.normed(1 << 16) }, map[string]string{"matvec": "one-row"}},
 		{func(b *builder) *ir.UOp { return b.elementwise(1 << 16) }, map[string]string{"matvec": "no-sum", "reduce": "no-reduce", "elementwise": "contiguous"}},

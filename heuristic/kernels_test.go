@@ -293,9 +293,24 @@ func (b *builder) rowMaxima(rows, k int64) *ir.UOp {
 
 // rounded is groups of 32 in units of their largest, and the units.
 func (b *builder) rounded(rows, groups int64) *ir.UOp {
+	return b.roundedRows(rows, groups, func(x, _ *ir.UOp) *ir.UOp { return x })
+}
+
+// normedRounded is rounded of rows that are normed first.
+func (b *builder) normedRounded(rows, groups int64) *ir.UOp {
+	r := b.rng(groups * 32)
+	return b.roundedRows(rows, groups, func(x, row *ir.UOp) *ir.UOp {
+		other := b.Load(b.param(0, ir.F32, rows, groups*32), row, r)
+		mean := b.Mul(b.sum(b.Mul(other, other), r), b.f(1/float64(groups*32)))
+		return b.Mul(x, b.Unary(ir.OpRsqrt, b.Add(mean, b.f(1e-5))))
+	})
+}
+
+// roundedRows is groups of 32 of what is made of elements and their rows, in units of their largest, and the units.
+func (b *builder) roundedRows(rows, groups int64, of func(x, row *ir.UOp) *ir.UOp) *ir.UOp {
 	x, scales, out := b.param(0, ir.F32, rows, groups*32), b.param(1, ir.F32, rows, groups), b.param(2, ir.F32, rows, groups, 32)
 	row, group, i, k := b.rng(rows), b.rng(groups), b.rng(32), b.rng(32)
-	at := func(i *ir.UOp) *ir.UOp { return b.Load(x, row, b.Add(b.Mul(group, b.Index(32)), i)) }
+	at := func(i *ir.UOp) *ir.UOp { return of(b.Load(x, row, b.Add(b.Mul(group, b.Index(32)), i)), row) }
 	most := b.Reduce(ir.OpMax, b.Unary(ir.OpAbs, at(k)), k)
 	quotient := b.Binary(ir.OpFDiv, at(i), b.Binary(ir.OpMax, most, b.f(1e-30)))
 	store := func(p, v *ir.UOp, at ...*ir.UOp) *ir.UOp { return b.Store(p, v, at, at) }

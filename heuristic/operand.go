@@ -13,7 +13,7 @@ import (
 	"tgc/target"
 )
 
-// largeBytes is the size from which an operand of a sum is a weight: larger
+// largeBytes is the size from which an operand of a sum is a weight though it is not packed: larger
 // than any L1, so that it is streamed.
 const largeBytes = 64 << 10
 
@@ -179,11 +179,17 @@ func satMul(x, y int64) int64 {
 
 // bytesOf is the size of some elements of a buffer.
 func bytesOf(param *ir.UOp, elements int64) int64 {
-	f, ok := packed.Lookup(param.Arg.(ir.ParamArg).Format)
-	if !ok || f.IsPlain() {
+	if !isPacked(param) {
 		return satMul(elements, int64(max(param.DType.Size(), 1)))
 	}
+	f, _ := packed.Lookup(param.Arg.(ir.ParamArg).Format)
 	return satMul(ceil(elements, int64(f.BlockElems)), int64(f.BlockBytes))
+}
+
+// isPacked reports a buffer of blocks.
+func isPacked(param *ir.UOp) bool {
+	f, ok := packed.Lookup(param.Arg.(ir.ParamArg).Format)
+	return ok && !f.IsPlain()
 }
 
 func (o *operand) slot() int { return o.param.Arg.(ir.ParamArg).Slot }
@@ -254,7 +260,12 @@ const noAxis = -1
 
 // isLarge reports an operand that is streamed, or of which results read as much from a cache: a
 // register tile of a CPU reads it less often, as does one of matrix instructions whose columns its uses fill.
+// Packed blocks are a weight of any size: other plans unpack them element by element. Key and value of 128
+// rows by 896 in Q4_0, 64.5 KB, made a launch of two tokens on an H200 last 16.8 us (docs/bench/h200-heads.txt).
 func (a *analysis) isLarge(o *operand) bool {
+	if isPacked(o.param) {
+		return true
+	}
 	read, uses := o.total, a.points(o.reuse)
 	if a.desc.Kind == target.GPU && uses < 2*plan.MatrixColumns {
 		uses = 1
