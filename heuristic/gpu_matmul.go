@@ -45,7 +45,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	if chosen.record.Applied {
 		return chosen
 	}
-	if !a.isLarge(w) {
+	if !isPacked(w.param) && w.total < largeBytes {
 		return declined("small-operand", "%s is %s, and matrix instructions do not fit", w.name(), size(w.total))
 	}
 	if z := a.longStage(weights); z >= 0 {
