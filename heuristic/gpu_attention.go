@@ -190,8 +190,8 @@ func (p *planner) sharedQueries(tuple *ir.UOp, private []int) (queries, blocks i
 
 // queriesOf is how many of some queries a block has, each of which is so many already: as many as take the least time
 // for the rows that blocks read and the results that they combine. Rows take as long as a multiprocessor with one block more
-// than others reads, and longer where registers have room for more of them. Groups of three heads, an H200, depth 4,000,
-// us: eight layers of 24 heads and eight sequences one query 757, three 536; SmolLM2's shape and four, 1,420 and 1,088.
+// than others reads, and longer where registers have room for more of them. Eight layers of 24 heads in
+// groups of three, eight sequences at 4,000, an H200: 757 us with one query a block, 536 with three (docs/bench/h200-heads.txt).
 func (p *planner) queriesOf(size, blocks, each int64, read float64) int64 {
 	t, units := &p.desc.Threads, int64(p.desc.Cost.Workers)
 	time := func(n int64) float64 {
