@@ -2,7 +2,9 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
@@ -65,7 +67,7 @@ func gpuGroups(a *analysis) proposal {
 	}
 	p.fma()
 	how := fmt.Sprintf("%d threads a group of %d, %d threads a block", lanes, p.size(short[0]), threads)
-	return p.decidedBy(short[0], "groups", how).of("%d ranges of up to %d points", len(axes), a.size(axes[0]))
+	return p.decidedBy(short[0], "groups", how).of("%d ranges of up to %d points", len(axes), slices.Max(lists.Map(axes, a.size)))
 }
 
 // foldsOfGroups parts reduces into those over groups and those of rows of groups, which all groups of a row share: the norm
