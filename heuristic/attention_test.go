@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tgc/heuristic"
+	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -72,6 +73,30 @@ func TestHeadsOfAnySize(t *testing.T) {
 		b := newBuilder()
 		sink := b.attention(2, 2, 40, head, 0)
 		checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, map[string]int64{"pos": 37})
+	}
+}
+
+// Parts of attention are joined by threads of which each has elements of a head, however small it is.
+func TestPartsOfAnySize(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	joined := func(b *builder, heads, parts, head int64) *ir.UOp {
+		most, sum, rows := b.param(0, ir.F32, heads, parts), b.param(1, ir.F32, heads, parts), b.param(2, ir.F32, heads, parts, head)
+		h, d, c := b.rng(heads), b.rng(head), b.rng(parts)
+		tuple := b.softmax(c, b.Load(most, h, c), b.Load(sum, h, c), b.Load(rows, h, c, d))
+		o := b.Mul(b.Unary(ir.OpRecip, b.Proj(tuple, 1)), b.Proj(tuple, 2))
+		return b.sink(b.Store(b.param(3, ir.F32, heads, head), o, list(h, d), list(h, d)))
+	}
+	for head := int64(4); head <= 256; head += 4 {
+		b := newBuilder()
+		sink := joined(b, 2, 62, head)
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == "attention" })
+		if i < 0 || !c.Records[i].Applied {
+			t.Errorf("heads of %d: %s\n%s", head, c.Plan, recordLines(c.Records))
+		}
+		if head <= 24 {
+			checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
+		}
 	}
 }
 

@@ -94,10 +94,11 @@ type rowShare struct{ lanes, threads, vectors int64 }
 func (s rowShare) elements() int64 { return s.lanes * s.vectors }
 
 // shareOf is how a power of two of threads share an axis with the fewest places for nothing, and of
-// those the most threads.
+// those the most threads. Each has a point at least.
 func (p *planner) shareOf(axis int, lanes, least, most int64) (best rowShare) {
 	size := p.size(axis)
-	lanes = powerOfTwoDivisor(size, lanes)
+	least, most = powerOfTwo(size, 1, least), powerOfTwo(size, 1, most)
+	lanes = powerOfTwoDivisor(size, min(lanes, size/least))
 	for n := least; n <= most; n *= 2 {
 		s := rowShare{lanes, n, ceil(size/lanes, n)}
 		if n > least && s.elements() < gpuRowLeast {
