@@ -48,8 +48,7 @@ func TestHeadsOfAnySize(t *testing.T) {
 		b := newBuilder()
 		sink := b.attention(4, 4, 1064, head, 0)
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
-		i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == "attention" })
-		if i < 0 || !c.Records[i].Applied {
+		if !isAttention(c) {
 			t.Fatalf("heads of %d have no plan of attention: %s", head, recordLines(c.Records))
 		}
 		share := make(map[plan.OptKind]int64)
@@ -76,6 +75,12 @@ func TestHeadsOfAnySize(t *testing.T) {
 	}
 }
 
+// isAttention reports a plan of attention none of which was refused.
+func isAttention(c heuristic.Choice) bool {
+	i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == "attention" })
+	return i >= 0 && c.Records[i].Applied && !slices.ContainsFunc(c.Records, func(r heuristic.Record) bool { return r.Reason == "refused" })
+}
+
 // Parts of attention are joined by threads of which each has elements of a head, however small it is.
 func TestPartsOfAnySize(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90")
@@ -90,8 +95,7 @@ func TestPartsOfAnySize(t *testing.T) {
 		b := newBuilder()
 		sink := joined(b, 2, 62, head)
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
-		i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == "attention" })
-		if i < 0 || !c.Records[i].Applied {
+		if !isAttention(c) {
 			t.Errorf("heads of %d: %s\n%s", head, c.Plan, recordLines(c.Records))
 		}
 		if head <= 24 {
@@ -111,6 +115,7 @@ func TestQueriesShareRows(t *testing.T) {
 		{768, 2, 1024, "UPCAST s1 2"},
 		{512, 3, 1024, "UPCAST s1 3"},
 		{512, 4, 1024, "UPCAST s1 4"},
+		{512, 5, 1024, "UPCAST s1 4"},
 		{352, 6, 364, "UPCAST s1 2"}, // three are 6 of the 8 points that registers hold
 		{160, 7, 1024, "UPCAST s1 4"},
 		{64, 3, 64, ""},

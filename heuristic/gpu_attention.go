@@ -25,6 +25,7 @@ const (
 	// four, tokens a second: 1,010 and 1,179.
 	gpuRowBytes      = 16
 	gpuRowLanes      = 4
+	gpuWideLanes     = 8 // of narrow elements, at most, and of parts that are joined
 	gpuAttentionWarp = 8 // warps a block, at most
 	// Warps of a multiprocessor that have their registers at once. LLaMA 3.2 1B int8 on an
 	// H200, tokens a second with 8 and 4 warps a block: 512 blocks, depth 4,096, 1,535 and
@@ -119,7 +120,7 @@ func (p *planner) rowLanes(tuple *ir.UOp, axis int) int64 {
 			bytes = min(bytes, int64(max(u.DType.Size(), 1)))
 		}
 	}
-	return min(gpuRowBytes/bytes, gpuRowLeast)
+	return min(gpuRowBytes/bytes, gpuWideLanes)
 }
 
 // attentionCluster is how many blocks share the points of a query, which one block takes in so
@@ -252,7 +253,7 @@ func (p *planner) privatePoints(private []int, row int64, scores bool) {
 			p.roll(i)
 			continue
 		}
-		lanes := int64(gpuRowLeast)
+		lanes := int64(gpuWideLanes)
 		switch {
 		case !p.laneSafe(i):
 			lanes = 1

@@ -102,7 +102,7 @@ func (f *flash) plan(private []int) string {
 	f.taken[f.score] = matrixPoints
 	f.split(plan.UNROLL, f.score, f.left(f.score))
 	for _, i := range f.norms {
-		f.split(plan.VECTOR, i, powerOfTwoDivisor(f.size(i), gpuRowLeast))
+		f.split(plan.VECTOR, i, powerOfTwoDivisor(f.size(i), gpuWideLanes))
 		f.split(plan.WARP, i, powerOfTwoDivisor(f.left(i), int64(f.desc.WarpSize)/matrixTokens))
 		f.split(plan.UNROLL, i, powerOfTwoDivisor(f.left(i), gpuLoads))
 	}

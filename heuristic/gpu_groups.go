@@ -21,7 +21,8 @@ const groupLoad = 4
 func gpuGroups(a *analysis) proposal {
 	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
 	results := p.reduceResults()
-	if len(p.stages) > 0 {
+	short, long := p.foldsOfGroups(axes)
+	if len(p.stages) > 0 || len(short) == 0 {
 		return proposal{}
 	}
 	lanes := int64(1)
@@ -37,7 +38,6 @@ func gpuGroups(a *analysis) proposal {
 		p.done[i] = true
 		return true
 	}
-	short, long := p.foldsOfGroups(axes)
 	for _, i := range short {
 		if !p.plainReduce(i) || !share(plan.WARP, i) {
 			return proposal{}
@@ -81,9 +81,6 @@ func (a *analysis) foldsOfGroups(axes []int) (short, long []int) {
 		} else {
 			short = append(short, i)
 		}
-	}
-	if len(short) == 0 {
-		return long, nil
 	}
 	return short, long
 }

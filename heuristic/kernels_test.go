@@ -81,9 +81,10 @@ func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
 	return b.Fold(ir.Softmax(b.f(math.Log2E)), values, t)
 }
 
-// rsqrtMean is 1/sqrt(mean(x*x)+eps).
-func (b *builder) rsqrtMean(x *ir.UOp, n int64, k *ir.UOp) *ir.UOp {
-	ss := b.sum(b.Mul(b.Load(x, k), b.Load(x, k)), k)
+// rsqrtMean is 1/sqrt(mean(x*x)+eps) of a row of x, along its last axis.
+func (b *builder) rsqrtMean(x *ir.UOp, n int64, k *ir.UOp, row ...*ir.UOp) *ir.UOp {
+	at := append(row, k)
+	ss := b.sum(b.Mul(b.Load(x, at...), b.Load(x, at...)), k)
 	return b.Unary(ir.OpRsqrt, b.Add(b.Mul(ss, b.f(1/float64(n))), b.f(1e-5)))
 }
 
@@ -300,9 +301,7 @@ func (b *builder) rounded(rows, groups int64) *ir.UOp {
 func (b *builder) normedRounded(rows, groups int64) *ir.UOp {
 	r := b.rng(groups * 32)
 	return b.roundedRows(rows, groups, func(x, row *ir.UOp) *ir.UOp {
-		other := b.Load(b.param(0, ir.F32, rows, groups*32), row, r)
-		mean := b.Mul(b.sum(b.Mul(other, other), r), b.f(1/float64(groups*32)))
-		return b.Mul(x, b.Unary(ir.OpRsqrt, b.Add(mean, b.f(1e-5))))
+		return b.Mul(x, b.rsqrtMean(b.param(0, ir.F32, rows, groups*32), groups*32, r, row))
 	})
 }
 
