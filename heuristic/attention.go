@@ -63,7 +63,7 @@ func tryAttention(a *analysis) proposal {
 			continue
 		}
 		if lanes == 1 && p.laneSafe(i) {
-			lanes = p.lanes(p.size(i), attentionLanes)
+			lanes = p.fullLanes(p.size(i), attentionLanes)
 			p.split(plan.VECTOR, i, lanes)
 		}
 		if n := p.left(i); n > 1 && registers*n*max(lanes/lanesOf(p.desc), 1) <= attentionRegisters {
@@ -75,13 +75,23 @@ func tryAttention(a *analysis) proposal {
 	queries, shared := p.sharedRows(tuple, registers*max(lanes/lanesOf(p.desc), 1))
 	scores := p.scoreSums(tuple)
 	for _, i := range scores {
-		p.chain([]int{i}, max(attentionLanes/shared, lanesOf(p.desc)), attentionCopies*shared)
+		p.sumOfRow(i, max(attentionLanes/shared, lanesOf(p.desc)), attentionCopies*shared)
 	}
 	p.shareRows(queries, shared, registers*lanes)
 	p.pointsAtOnce(tuple, attentionPoints, 0)
 	p.prefetchRows(tuple, t)
 	p.fma()
 	return p.decidedByTuple(tuple, "lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
+}
+
+// sumOfRow takes the elements of a sum in lanes and copies: one full register after another without a loop where the copies suffice.
+func (p *planner) sumOfRow(i int, lanes, copies int64) {
+	if p.size(i) > lanes*copies || p.dot(i) > 1 {
+		p.chain([]int{i}, lanes, copies)
+		return
+	}
+	p.split(plan.VECTOR, i, p.fullLanes(p.size(i), lanes))
+	p.split(plan.UNROLL, i, p.left(i))
 }
 
 // pointsAtOnce takes n points of the cache together, all where they are no more, and what reduces are beside those over

@@ -75,6 +75,35 @@ func TestHeadsOfAnySize(t *testing.T) {
 	}
 }
 
+// The elements of a head are registers of lanes one after another on a CPU, all full but the last, without a loop over a key: heads
+// of 100 in lanes of 64 took three times as long as heads of 112.
+func TestHeadsFillRegisters(t *testing.T) {
+	for _, name := range []string{"sapphirerapids", "znver3"} {
+		desc := target.ForCPU(name, nil, 2)
+		for _, group := range []int64{1, 4} {
+			for head := int64(8); head <= 256; head += 4 {
+				b := newBuilder()
+				sink := b.attention(4, group, 1064, head, 0)
+				places := map[string]int64{"s2": 1, "r1": 1}
+				c := choose(t, b, sink, desc, heuristic.Knobs{})
+				for _, o := range c.Plan.Opts {
+					if _, ok := places[o.Axis]; ok && o.Amount > 0 {
+						places[o.Axis] *= o.Amount
+					}
+				}
+				for axis, n := range places {
+					if n < head || n >= head+int64(desc.VectorBytes/4) {
+						t.Errorf("%s: %d queries of heads of %d: %d places of %s: %s", name, group, head, n, axis, c.Plan)
+					}
+				}
+				if head%16 == 4 && head < 80 {
+					checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": 37})
+				}
+			}
+		}
+	}
+}
+
 // isAttention reports a plan of attention none of which was refused.
 func isAttention(c heuristic.Choice) bool {
 	i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == "attention" })
