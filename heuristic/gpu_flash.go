@@ -9,6 +9,7 @@ import (
 	"tgc/ir/analyse"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // Attention of many queries on matrix instructions (TILE; MMA of the points and of
@@ -55,10 +56,11 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) proposal {
 	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || !fillsTiles(a.size(f.element), matrixTokens) || !fillsTiles(a.size(f.score), matrixPoints) {
 		return proposal{}
 	}
-	if !analyse.HoldsQueries(a.size(f.element), a.size(f.score)) {
+	parts := analyse.OutputParts(a.size(f.element), a.size(f.score), f.queryTerms(tuple), matrixTokens)
+	if parts == 0 {
 		return proposal{}
 	}
-	how := f.plan(private)
+	how := f.plan(private, parts)
 	if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: p.opts}, a.desc) != nil {
 		return proposal{}
 	}
@@ -91,8 +93,30 @@ func (f *flash) scores(tuple *ir.UOp) {
 	}
 }
 
-func (f *flash) plan(private []int) string {
-	warps := f.planner.points(f.storeSet().Minus(setOf(private)).List()) / matrixRows
+// queryTerms is how many terms of two bytes hold an element of a query.
+func (f *flash) queryTerms(tuple *ir.UOp) int64 {
+	for _, u := range ir.Toposort(tuple.Src[0]) {
+		if !analyse.IsSum(u) || f.axisOf(u.ReduceRange()) != f.score {
+			continue
+		}
+		if factors := analyse.Factors(u.Src[0]); len(factors) == 2 {
+			query, key := factors[0], factors[1]
+			if f.free.Of(query).Has(f.points) {
+				query, key = key, query
+			}
+			if query.Op == ir.OpLoad && query.Src[0].Op == ir.OpStage {
+				query = query.Src[0].Src[0] // computed in registers
+			}
+			_, terms, _ := shape.TermsOfProduct(f.bounds, query, key)
+			return int64(terms)
+		}
+	}
+	return analyse.TermsOfFloat
+}
+
+// plan is that of a kernel with so many parts of the outputs, each of blocks of its own.
+func (f *flash) plan(private []int, parts int64) string {
+	warps := parts * f.planner.points(f.storeSet().Minus(setOf(private)).List()) / matrixRows
 	most := int64(gpuFlashWarps)
 	for most > 1 && warps/most < int64(f.desc.Cost.Workers)*3/4 {
 		most /= 2
@@ -117,7 +141,7 @@ func (f *flash) plan(private []int) string {
 	f.splitPoints(plan.GROUP, f.points, groups, f.left(f.points))
 	f.split(plan.UPCAST, f.element, 2)
 	f.split(plan.LOCAL, f.element, 4)
-	f.split(plan.UPCAST, f.element, f.left(f.element))
+	f.split(plan.UPCAST, f.element, f.left(f.element)/parts)
 	f.split(plan.LOCAL, f.query, 8)
 	f.split(plan.UPCAST, f.query, 2)
 	rows := f.queryWarps(most)
@@ -127,6 +151,9 @@ func (f *flash) plan(private []int) string {
 	}
 	f.fma()
 	how := fmt.Sprintf("matrix instructions, %d x %d queries a block, tiles of %d points", rows, matrixRows, tile)
+	if parts > 1 {
+		how += fmt.Sprintf(", outputs in %d parts", parts)
+	}
 	if groups > 1 {
 		how += fmt.Sprintf(", shared by %d groups", groups)
 	}

@@ -28,6 +28,12 @@ func TestFlashTiles(t *testing.T) {
 			"MMA r1; UNROLL r1 5; MMA r0; TILE r0; GROUP r0 4; UPCAST s3 2; LOCAL s3 4; UPCAST s3 10; LOCAL s0 8; UPCAST s0 2; FMA"},
 		{"long rows", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 2, 4096, 128, 512) },
 			"MMA r1; UNROLL r1 8; MMA r0; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 16; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; LOCAL s0 2; STAGE r0; STAGE s3; FMA"},
+		{"rows in two parts", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 2, 4096, 160, 512) },
+			"MMA r1; UNROLL r1 10; MMA r0; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 10; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; LOCAL s0 2; STAGE r0; STAGE s3; FMA"},
+		{"rows of halves", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.halfAttention(8, 2, 4096, 160, 512) },
+			"MMA r1; UNROLL r1 10; MMA r0; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 20; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; LOCAL s0 2; STAGE r0; STAGE s3; FMA"},
+		{"long rows of halves", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.halfAttention(8, 2, 4096, 256, 512) },
+			"MMA r1; UNROLL r1 16; MMA r0; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 16; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; LOCAL s0 2; STAGE r0; STAGE s3; FMA"},
 		{"rows that leave registers", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 2, 4096, 256, 512) }, ""},
 		{"decoding", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) }, ""},
 		{"odd queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 24) },
@@ -44,9 +50,18 @@ func TestFlashTiles(t *testing.T) {
 			t.Errorf("%s: plan %s\nwant %s", tt.name, c.Plan, tt.plan)
 		}
 	}
-	for _, size := range []struct{ head, queries int64 }{{16, 32}, {40, 17}, {37, 33}} {
+	for _, size := range []struct {
+		head, queries int64
+		of            func(b *builder, kv, group, length, dim, tokens int64) *ir.UOp
+	}{
+		{16, 32, (*builder).attention},
+		{40, 17, (*builder).attention},
+		{37, 33, (*builder).attention},
+		{160, 16, (*builder).attention},
+		{256, 17, (*builder).halfAttention},
+	} {
 		b := newBuilder()
-		sink := b.attention(1, 2, 40, size.head, size.queries)
+		sink := size.of(b, 1, 2, 40, size.head, size.queries)
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
 		if !strings.Contains(c.Plan.String(), "MMA") {
 			t.Errorf("%d queries of %d: %s", size.queries, size.head, c.Plan)

@@ -234,22 +234,31 @@ func (b *builder) layerNormed(format string, rows, k int64) *ir.UOp {
 // attention: out[h,i,d] = softmax over t < pos+1 of q[h,i].K[h,t], times V. With
 // tokens > 0, queries of several tokens under a causal mask.
 func (b *builder) attention(kv, group, length, dim, tokens int64) *ir.UOp {
-	return b.attentionOf(kv, group, length, dim, tokens, func(s, u, t *ir.UOp) *ir.UOp {
-		return b.Where(b.Lt(t, b.Add(u, b.Index(2))), s, b.f(-math.MaxFloat32))
-	})
+	return b.attentionOf(ir.F32, kv, group, length, dim, tokens, b.causal)
+}
+
+// halfAttention is attention of tokens whose queries, keys and values are f16.
+func (b *builder) halfAttention(kv, group, length, dim, tokens int64) *ir.UOp {
+	return b.attentionOf(ir.F16, kv, group, length, dim, tokens, b.causal)
+}
+
+// causal masks the score s of token u and the rows t behind it, of which two are before the first token.
+func (b *builder) causal(s, u, t *ir.UOp) *ir.UOp {
+	return b.Where(b.Lt(t, b.Add(u, b.Index(2))), s, b.f(-math.MaxFloat32))
 }
 
 // maskedAttention adds what a buffer has for each token and row to scores.
 func (b *builder) maskedAttention(kv, group, length, dim, tokens int64) *ir.UOp {
-	return b.attentionOf(kv, group, length, dim, tokens, func(s, u, t *ir.UOp) *ir.UOp {
+	return b.attentionOf(ir.F32, kv, group, length, dim, tokens, func(s, u, t *ir.UOp) *ir.UOp {
 		return b.Add(s, b.Load(b.param(4, ir.F32, tokens, length), u, t))
 	})
 }
 
-// attentionOf is attention with a mask of tokens and rows, for several tokens.
-func (b *builder) attentionOf(kv, group, length, dim, tokens int64, mask func(s, u, t *ir.UOp) *ir.UOp) *ir.UOp {
-	q, out := b.param(0, ir.F32, max(tokens, 1), kv, group, dim), b.param(3, ir.F32, max(tokens, 1), kv, group, dim)
-	k, v := b.param(1, ir.F32, kv, length, dim), b.param(2, ir.F32, kv, length, dim)
+// attentionOf is attention of floats of a type with a mask of tokens and rows, for several tokens.
+func (b *builder) attentionOf(elem ir.DType, kv, group, length, dim, tokens int64, mask func(s, u, t *ir.UOp) *ir.UOp) *ir.UOp {
+	q, out := b.param(0, elem, max(tokens, 1), kv, group, dim), b.param(3, ir.F32, max(tokens, 1), kv, group, dim)
+	k, v := b.param(1, elem, kv, length, dim), b.param(2, elem, kv, length, dim)
+	load := func(p *ir.UOp, at ...*ir.UOp) *ir.UOp { return b.Cast(b.Load(p, at...), ir.F32) }
 	pos := b.Var(ir.VarArg{Name: "pos", Lo: 0, Hi: length - 1})
 	h, i, d, e := b.rng(kv), b.rng(group), b.rng(dim), b.rng(dim)
 	t := b.rngOf(b.Add(pos, b.Index(1)))
@@ -257,11 +266,11 @@ func (b *builder) attentionOf(kv, group, length, dim, tokens int64, mask func(s,
 	if tokens > 0 {
 		u = b.rng(tokens)
 	}
-	s := b.Mul(b.sum(b.Mul(b.Load(q, u, h, i, e), b.Load(k, h, t, e)), e), b.f(0.125))
+	s := b.Mul(b.sum(b.Mul(load(q, u, h, i, e), load(k, h, t, e)), e), b.f(0.125))
 	if tokens > 0 {
 		s = mask(s, u, t)
 	}
-	tuple := b.softmax(t, s, b.f(1), b.Load(v, h, t, d))
+	tuple := b.softmax(t, s, b.f(1), load(v, h, t, d))
 	o := b.Mul(b.Unary(ir.OpRecip, b.Proj(tuple, 1)), b.Proj(tuple, 2))
 	ranges := list(h, i, d)
 	if tokens > 0 {

@@ -111,7 +111,7 @@ func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 			return !readApart(s, m, folds, b) && lanesHold(s, m, b)
 		}
 		return !slices.ContainsFunc(folds, func(p *state.Value) bool {
-			return analyse.IsSum(p.Body) && !analyse.HoldsQueries(s.Points(b.Ranges)/rows, s.Points(expr.BinderRanges(p.Body)))
+			return analyse.IsSum(p.Body) && !analyse.HoldsQueries(s.Points(b.Ranges)/rows, s.Points(expr.BinderRanges(p.Body)), analyse.TermsOfFloat)
 		})
 	}
 	weighs := slices.ContainsFunc(readers, func(b *state.Value) bool {

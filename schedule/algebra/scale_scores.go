@@ -84,7 +84,7 @@ func scaleSoftmax(s *state.State, v *state.Value, proj *ir.UOp, scored map[*stat
 		return
 	}
 	columns := weighed.columns(s, values[0])
-	if !analyse.HoldsQueries(s.Points(columns), s.Points([]*ir.UOp{score.Body.ReduceRange()})) {
+	if analyse.OutputParts(s.Points(columns), s.Points([]*ir.UOp{score.Body.ReduceRange()}), analyse.ScaledOfFloat, s.Opt.Profile.MatrixTokens) == 0 {
 		return
 	}
 	if !scored[score] && !scaleProduct(s, score) {
