@@ -45,6 +45,7 @@ type place struct {
 	vector  *program.Value // offsets of a general place
 	cache   program.Cache  // of a store
 	align   int
+	run     int // lanes of a general place after one another that are neighbours; 0: not known
 }
 
 // lowerLoad reads a PARAM, TABLE or STAGE.
@@ -743,7 +744,11 @@ func (l *memory) pointer(base *program.Value, terms []ir.Term, offset int64, at 
 // generalPlace computes one offset for each lane.
 func (l *memory) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
 	x := l.exprs.settle(l.offsets32(addr.node, at))
-	return place{ptr: base, subAxes: x.subAxes, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
+	p := place{ptr: base, subAxes: x.subAxes, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
+	if l.block.onGPU() {
+		p.run, p.align = l.entryLanes(base, addr, step, x.subAxes, at)
+	}
+	return p
 }
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
@@ -762,6 +767,9 @@ func (l *memory) offsets32(u *ir.UOp, at coords) val {
 // are read, so it is inside the buffer.
 func (l *memory) read(p place) val {
 	d := l.scopes.top()
+	if p.run > 1 {
+		return l.readEntries(p)
+	}
 	if p.vector != nil {
 		return val{v: l.b.Gather(p.ptr, p.vector, p.align), subAxes: p.subAxes, depth: d}
 	}
