@@ -37,7 +37,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 		}
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
-		matrices := onMatrices(s, v, integers, func() int64 { return lastDigit(s.ContractionOf(u, factors, beside)) })
+		matrices := onMatrices(s, v, integers, func() *expr.Level { return s.ContractionOf(u, factors, beside).Terms[0].Innermost() })
 		if matrices {
 			factors = joinSteps(s, factors)
 		}
@@ -211,19 +211,28 @@ func joinSteps(s *state.State, factors []*ir.UOp) (joined []*ir.UOp) {
 const matrixPoints = 16
 
 // onMatrices reports a product that a GPU's matrix instructions sum faster than its threads, which have whole digits: of so many tokens
-// that they fill more than half of a tile, or, where it is a sum of floats, that a digit's numbers of all of them are more than an
-// instruction sums. Four layers of 1536 and 4608, exact, H200, us a step of 3 and 4 tokens: digits of eight, IQ2_XXS 303 and 394,
-// 209 and 201 by matrix instructions, IQ1_S 397 and 521, 249 and 230; of four, IQ3_S 311 and 391, 316 and 351, TQ1_0 171 and 190,
-// 258 and 260 (docs/bench/h200-launches.txt).
-func onMatrices(s *state.State, v *state.Value, integers bool, digit func() int64) bool {
+// that they fill more than half of a tile, or, where it is a sum of floats, of digits that are entries of a table, or whose numbers of all
+// tokens are as many as an instruction sums. Four layers, exact, H200, us a step: of 1536 and 4608 two to four tokens, entries of four,
+// IQ3_S 194, 316 and 360, by matrix instructions 177, 221 and 229, digits of four that are computed, TQ1_0 155, 185 and 214, 192, 234 and 233; of
+// 1280 and 3584, entries of eight, two tokens, IQ1_M 319 and 193, IQ2_S 184 and 176, IQ1_S 169 and 181, digits of a bit, Q1_0 181 and 137, of four at four
+// tokens Q2_0 209 and 159, TQ1_0 162 and 191 (docs/bench/h200-entries.txt).
+func onMatrices(s *state.State, v *state.Value, integers bool, innermost func() *expr.Level) bool {
 	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
-	return n > 0 && reuse > 1 && (reuse > n/2 || !integers && reuse*digit() > matrixPoints)
+	if n <= 0 || reuse <= 1 || integers || reuse > n/2 {
+		return n > 0 && reuse > n/2
+	}
+	digit := innermost()
+	points, _ := digit.Range.Src[0].Int()
+	return reuse*points >= matrixPoints || hasEntries(s, digit)
 }
 
-// lastDigit is the number of points of the innermost digit of a sum; 0: not known.
-func lastDigit(c *expr.Contraction) int64 {
-	n, _ := c.Terms[0].Innermost().Range.Src[0].Int()
-	return n
+// hasEntries reports a digit whose numbers lie beside one another in a table.
+func hasEntries(s *state.State, digit *expr.Level) bool {
+	return slices.ContainsFunc(digit.Factors, func(f *ir.UOp) bool {
+		return analyse.Any(f, func(u *ir.UOp) bool {
+			return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable && s.DependsOn(u, digit.Range)
+		})
+	})
 }
 
 // inPanels reports a product of so many tokens that its weights are decoded into panels of
