@@ -195,8 +195,9 @@ func TestDigitsOfMatrixProducts(t *testing.T) {
 		tokens  int
 		points  int64 // of the innermost loop
 	}{
-		{nn.Exact, "IQ2_XXS", 2, 8}, {nn.Exact, "IQ2_XXS", 3, 32}, {nn.Exact, "IQ2_XXS", 5, 32},
-		{nn.Exact, "IQ3_S", 4, 4}, {nn.Exact, "IQ3_S", 5, 32},
+		{nn.Exact, "IQ2_XXS", 1, 8}, {nn.Exact, "IQ2_XXS", 2, 32}, {nn.Exact, "IQ2_XXS", 5, 32},
+		{nn.Exact, "IQ3_S", 1, 4}, {nn.Exact, "IQ3_S", 2, 32}, {nn.Exact, "IQ3_S", 5, 32},
+		{nn.Exact, "Q2_0", 3, 4}, {nn.Exact, "Q2_0", 4, 64},
 		{nn.Int8, "IQ2_XXS", 4, 8}, {nn.Int8, "IQ2_XXS", 5, 32},
 	} {
 		opt := schedule.DefaultOptions()
@@ -467,7 +468,7 @@ func TestScoresOfManyQueriesAreTerms(t *testing.T) {
 		queries, head int
 		launch        int64
 		want          bool
-	}{{16, 32, 0, true}, {19, 24, 0, true}, {16, 32, 1 << 20, false}, {16, 256, 0, false}, {3, 32, 0, false}} {
+	}{{16, 32, 0, true}, {19, 24, 0, true}, {16, 32, 1 << 20, false}, {16, 256, 0, true}, {16, 272, 0, false}, {3, 32, 0, false}} {
 		opt := schedule.DefaultOptions()
 		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch, opt.Profile.Workers = 8, 16, c.launch, 1
 		g := tensor.NewGraph()

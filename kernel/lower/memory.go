@@ -45,7 +45,7 @@ type place struct {
 	vector  *program.Value // offsets of a general place
 	cache   program.Cache  // of a store
 	align   int
-	run     int // lanes of a general place after one another that are neighbours; 0: not known
+	run     int // lanes of a general place one after another that are neighbours, with the alignment of their first; 0: none are
 }
 
 // lowerLoad reads a PARAM, TABLE or STAGE.
@@ -746,9 +746,35 @@ func (l *memory) generalPlace(base *program.Value, addr *flatAddress, step int64
 	x := l.exprs.settle(l.offsets32(addr.node, at))
 	p := place{ptr: base, subAxes: x.subAxes, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
 	if l.block.onGPU() {
-		p.run, p.align = l.entryLanes(base, addr, step, x.subAxes, at)
+		l.findEntries(&p, addr, step, at)
 	}
 	return p
+}
+
+// findEntries finds lanes of a general place that are neighbours.
+func (l *memory) findEntries(p *place, addr *flatAddress, step int64, at coords) {
+	var static []ir.Term
+	var parts [][]ir.Scalar
+	align := l.align[p.ptr]
+	for _, t := range addr.form.Terms {
+		if l.exprs.isStatic(t.Atom) {
+			static = append(static, t)
+			continue
+		}
+		align = ir.GCD(align, step*t.Coef)
+		for _, u := range l.exprs.staticParts(t.Atom, at) {
+			parts = append(parts, l.exprs.staticLanes(u, at, p.subAxes))
+		}
+	}
+	offsets := l.staticOffsets(static, p.subAxes, at)
+	n := entryLanes(offsets, parts, widestRun/int(step))
+	if n == 1 {
+		return
+	}
+	for first := 0; first < len(offsets); first += n {
+		align = ir.GCD(align, step*(addr.form.Const+offsets[first]))
+	}
+	p.run, p.align = n, int(lowBit(align))
 }
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
@@ -768,7 +794,7 @@ func (l *memory) offsets32(u *ir.UOp, at coords) val {
 func (l *memory) read(p place) val {
 	d := l.scopes.top()
 	if p.run > 1 {
-		return l.readEntries(p)
+		return val{v: l.loadEntries(p), subAxes: p.subAxes, depth: d}
 	}
 	if p.vector != nil {
 		return val{v: l.b.Gather(p.ptr, p.vector, p.align), subAxes: p.subAxes, depth: d}
@@ -801,6 +827,16 @@ func (l *memory) read(p place) val {
 	}
 	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), subAxes: p.subAxes, depth: d}
+}
+
+// loadEntries loads each run of neighbours of a general place at once.
+func (l *memory) loadEntries(p place) *program.Value {
+	var runs []*program.Value
+	for lane := 0; lane < p.vector.Type.Lanes; lane += p.run {
+		offset := l.b.Cast(l.b.Extract(p.vector, lane), ir.I64)
+		runs = append(runs, l.b.Load(l.b.PtrAdd(p.ptr, offset), p.run, p.align))
+	}
+	return l.b.Concat(runs...)
 }
 
 // readSpan loads all between the first and the last lane, and picks the lanes out.

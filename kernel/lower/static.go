@@ -54,6 +54,21 @@ func (l *expressions) staticLanes(u *ir.UOp, at coords, subAxes []int) []ir.Scal
 	return out
 }
 
+// staticParts are the largest nodes under u that lanes have numbers for: where these are the same, u is.
+func (l *expressions) staticParts(u *ir.UOp, at coords) (parts []*ir.UOp) {
+	ir.Walk(func(x *ir.UOp) []*ir.UOp {
+		switch {
+		case len(l.laneSubAxes(x, at)) == 0:
+			return nil
+		case l.isStatic(x):
+			parts = append(parts, x)
+			return nil
+		}
+		return x.Src
+	}, u)
+	return parts
+}
+
 // staticUniform reports the value of a static node that is the same in all lanes.
 func (l *expressions) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
 	values := l.staticLanes(u, at, l.laneSubAxes(u, at))
