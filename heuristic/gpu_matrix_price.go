@@ -71,6 +71,7 @@ type matrixWork struct {
 	stored, words        bool    // activations are stored as several terms, in words
 	grouped              bool    // warpgroups can multiply it
 	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
+	flat                 bool    // the sum has one loop, so that all its factors are compared where it is left early
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
 
@@ -81,6 +82,7 @@ func (m *matrixProduct) measure() *matrixWork {
 		double: w.sum.DType == ir.F64, integers: integers, plain: w.rank() == 1 && w.param.DType.IsFloat(), f16: w.rank() == 1 && w.param.DType == ir.F16,
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)),
 		others:  float64(m.points(m.storeSet().Without(m.row).Without(m.token).List())),
+		flat:    len(w.chain) == 1,
 		halves:  len(w.chain) == 1 && areHalves(analyse.Factors(w.sum.Src[0])),
 		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
 	}
@@ -312,6 +314,7 @@ func (m *matrixProduct) tiles() []*matrixTile {
 				return
 			}
 			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
+			t.uneven = t.steps*t.groups != iterations
 			if !t.fits(m.work, m.desc) || slices.Contains(groupCopies, copies) && !t.takesMore(m.work) {
 				return
 			}
@@ -416,7 +419,10 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
 	steps, operations, ragged := float64(t.steps), need.operations, 1.0
-	if int64(k.points)%(t.steps*t.groups) != 0 {
+	switch {
+	case k.flat && t.uneven:
+		operations *= n.Compared
+	case int64(k.points)%(t.steps*t.groups) != 0:
 		ragged = n.Ragged
 	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))

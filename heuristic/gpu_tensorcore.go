@@ -200,6 +200,7 @@ type matrixTile struct {
 	rows, rowWarps, tokens, tokenWarps, groups int64
 	copies                                     int64 // tiles along the sum that a warp has at once
 	steps                                      int64 // iterations of a warp along the sum
+	uneven                                     bool  // groups do not share the steps evenly
 	panels                                     bool
 	group                                      bool    // instructions are those of four warps, along the rows
 	price                                      float64 // ns

@@ -6,6 +6,9 @@ import (
 
 	"tgc/heuristic"
 	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // Prompts of tiles of 8 tokens and 16 rows run on matrix instructions, from
@@ -111,4 +114,63 @@ func TestPlacesOfBitsAreNotStaged(t *testing.T) {
 	if !strings.HasPrefix(c.Why, "matmul: ") || strings.Contains(c.Plan.String(), "STAGE") {
 		t.Errorf("%s: %s", c.Why, c.Plan)
 	}
+}
+
+// Warps of a group share the only loop of a sum of any length, its last steps too: 134 steps are 2 x 67, and four warps that had to
+// share them took 43 us, 16 take 13.
+func TestUnevenGroupsOfOneLoop(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for _, format := range []string{"BF16", "F32", "Q4_0"} {
+		b := newBuilder()
+		c := choose(t, b, b.matmul(format, 16, 1600, 4288, variant{}), desc, heuristic.Knobs{})
+		groups := int64(0)
+		for _, o := range c.Plan.Opts {
+			if o.Kind == plan.GROUP {
+				groups = o.Amount
+			}
+		}
+		if !strings.Contains(c.Plan.String(), "MMA r0") || groups < 5 {
+			t.Errorf("%s: %s", format, c.Plan)
+		}
+		b = newBuilder()
+		sink := b.matmul(format, 8, 32, 7*32, variant{})
+		for _, text := range []string{"MMA r0 32; GROUP r0 4", "MMA r0; UNROLL r0 2; GROUP r0 5", "MMA r0 32; UNROLL r0 2; GROUP r0 3"} {
+			p, err := plan.Parse(text + "; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA")
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPlan(t, b.Arena, sink, p, desc, nil)
+		}
+	}
+}
+
+// Groups that share a loop evenly are taken where little is gained by others: 70 steps of 128 are 16 groups' but for two steps, and 280 of 32 seven's.
+func TestEvenGroupsFirst(t *testing.T) {
+	b := newBuilder()
+	sink := b.packedHalves(24, 1536, 8960)
+	if c := choose(t, b, sink, mustTarget(t, "ptx:sm_90"), heuristic.Knobs{}); !strings.Contains(c.Plan.String(), "GROUP r0 7;") {
+		t.Error(c.Plan)
+	}
+}
+
+// A code of IQ3_S is an entry of four weights, which a lane of a matrix instruction loads at once: its table is in shared memory
+// then, and nothing is gathered.
+func TestEntriesAreLoads(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	b := newBuilder()
+	sink := b.matmul("IQ3_S", 8, 64, 512, variant{})
+	p, err := plan.Parse("MMA r0 32; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowered, err := kernel.Lower(b.Arena, sink, p, desc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowered.Body.Each(func(in *program.Instr) {
+		if in.Op == program.Gather {
+			t.Errorf("%s", in.Result.Type)
+		}
+	})
+	checkPlan(t, b.Arena, sink, p, desc, nil)
 }

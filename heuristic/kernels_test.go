@@ -143,6 +143,14 @@ func (b *builder) matvec(format string, rows, k int64, v variant) *ir.UOp {
 	return b.sink(b.Store(out, value, list(n), list(n)))
 }
 
+// packedHalves: out[t,n] = sum_k x[t,k] * W[n,k] of rounded factors, of which one is packed.
+func (b *builder) packedHalves(tokens, rows, k int64) *ir.UOp {
+	x, out := b.param(0, ir.BF16, tokens, k), b.param(2, ir.F32, tokens, rows)
+	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
+	w := b.Cast(b.Cast(b.weight(1, "Q5_K", rows, k)(n, r), ir.BF16), ir.F32)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Cast(b.Load(x, t, r), ir.F32), w), r), list(t, n), list(t, n)))
+}
+
 // matmul: out[t,n] = sum_k x[t,k] * W[n,k].
 func (b *builder) matmul(format string, tokens, rows, k int64, v variant) *ir.UOp {
 	x, out := b.param(0, ir.F32, tokens, k), b.param(2, ir.F32, tokens, rows)

@@ -226,6 +226,11 @@ func (s *Split) condition(a *ir.Arena, once bool) *ir.UOp {
 	return a.And(s.gate, s.first)
 }
 
+// hasMatrix reports an axis that matrix instructions sum over: their factors stay factors where an element is left out.
+func (s *Split) hasMatrix() bool {
+	return slices.ContainsFunc(s.SubAxes, func(d SubAxis) bool { return d.Role == plan.Matrix })
+}
+
 // gatedElement is an element of a reduce where it takes part, else the identity.
 func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
 	once := true
@@ -238,7 +243,7 @@ func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
 	switch {
 	case cond == nil:
 		return v
-	case s.first != nil && (ok && zero == 0 || identity.IsInt(0)):
+	case (s.first != nil || s.hasMatrix() && analyse.IsPlain(u)) && (ok && zero == 0 || identity.IsInt(0)):
 		return gatedTerm(st, cond, v, identity)
 	}
 	return gated(st, s, v, cond, identity)
@@ -254,6 +259,10 @@ func gatedTerm(st *State, cond, v, zero *ir.UOp) *ir.UOp {
 	switch {
 	case v.Op == ir.OpCast && (v.Src[0].DType.IsFloat() || v.DType.IsInt() && v.Src[0].DType.IsInt()):
 		return a.Cast(gatedTerm(st, cond, v.Src[0], a.Const(v.Src[0].DType, 0)), v.DType)
+	case len(StoredTerms(v)) > 1 && v.Op == ir.OpAdd: // they stay what few terms of a matrix instruction hold
+		return a.Add(gatedTerm(st, cond, v.Src[0], zero), gatedTerm(st, cond, v.Src[1], zero))
+	case len(StoredTerms(v)) > 0 && v.Op == ir.OpMul:
+		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), v.Src[1])
 	case v.Op == ir.OpMul && (v.DType.IsInt() || largest(v.Src[0]) < mostFinite):
 		return a.Mul(v.Src[0], gatedTerm(st, cond, v.Src[1], zero))
 	case v.Op == ir.OpMul && largest(v.Src[1]) < mostFinite:
