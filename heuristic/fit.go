@@ -45,8 +45,9 @@ func (a *analysis) anyLanes(n, limit int64) int64 {
 	return fit(n, limit, register, divisor(n, limit), register)
 }
 
-// fullLanes is lanes of which registers are full but for the last: as many as divide n points, or else one register. Heads of 72 over 2,000
-// points on one Xeon core of 16 lanes, 16 queries of 4 heads, us: 32 lanes at once 482, 16 153; of 100, 64 lanes 640, 16 223 (of 80, 16 lanes 219).
+// fullLanes is lanes of which registers are full but for the last: as many as divide n points, or else one register. Four layers of 16 queries of
+// 4 heads over 2,000 points on one Xeon core of 16 lanes, us: heads of 72 with 32 lanes at once 3,582, with 16 2,249; of 100 with 64 4,448, with 16
+// 2,780 (of 80 2,208; docs/bench/h200-entries.txt, section 8).
 func (a *analysis) fullLanes(n, limit int64) int64 {
 	if lanes := a.lanes(n, limit); n%lanes == 0 {
 		return lanes

@@ -116,8 +116,8 @@ func TestPlacesOfBitsAreNotStaged(t *testing.T) {
 	}
 }
 
-// Warps of a group share the only loop of a sum of any length, its last steps too: 134 steps are 2 x 67, and four warps that had to
-// share them took 43 us, 16 take 13.
+// Warps of a group share the only loop of a sum of any length, its last steps too: 134 steps are 2 x 67, for which four warps are
+// priced at 43 us, and 16 at 13.
 func TestUnevenGroupsOfOneLoop(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90")
 	for _, format := range []string{"BF16", "F32", "Q4_0"} {
