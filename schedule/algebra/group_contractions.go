@@ -218,8 +218,13 @@ const matrixPoints = 16
 // tokens Q2_0 209 and 159, TQ1_0 162 and 191 (docs/bench/h200-entries.txt).
 func onMatrices(s *state.State, v *state.Value, integers bool, innermost func() *expr.Level) bool {
 	n, reuse := s.Opt.Profile.MatrixTokens, s.WeightReuse(v)
-	if n <= 0 || reuse <= 1 || integers || reuse > n/2 {
-		return n > 0 && reuse > n/2
+	switch {
+	case n <= 0 || reuse <= 1:
+		return false
+	case reuse > n/2:
+		return true
+	case integers:
+		return false
 	}
 	digit := innermost()
 	points, _ := digit.Range.Src[0].Int()
