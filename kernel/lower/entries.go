@@ -13,9 +13,6 @@ import (
 // lane and keeps the table out of shared memory (opt: share-tables). 1280 x 3584 IQ3_S with eight sequences, `int8`: 208 loads for four matrix
 // instructions, 87 so; us a step of four layers on an H200 206 and 138, exact 229 and 161 (docs/bench/h200-entries.txt).
 
-// widestRun is what a thread of a GPU loads at once at most, in bytes.
-const widestRun = 16
-
 // entryLanes is how many lanes one after another are neighbours, most at most: their static offsets are, and what else decides
 // where they lie, given in every lane, is the same.
 func entryLanes(offsets []int64, parts [][]ir.Scalar, most int) int {

@@ -767,7 +767,7 @@ func (l *memory) findEntries(p *place, addr *flatAddress, step int64, at coords)
 		}
 	}
 	offsets := l.staticOffsets(static, p.subAxes, at)
-	n := entryLanes(offsets, parts, widestRun/int(step))
+	n := entryLanes(offsets, parts, widestRead/int(step))
 	if n == 1 {
 		return
 	}
