@@ -163,10 +163,7 @@ func TestQueriesShareRows(t *testing.T) {
 	}
 	b := newBuilder()
 	sink := b.attention(160, 7, 24, 32, 0)
-	p, err := plan.Parse("VECTOR r1 4; WARP r1 4; VECTOR s2 4; LOCAL s2 4; UPCAST s2 2; UPCAST s1 4; WARP r0 8; FMA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, "VECTOR r1 4; WARP r1 4; VECTOR s2 4; LOCAL s2 4; UPCAST s2 2; UPCAST s1 4; WARP r0 8; FMA")
 	checkPlan(t, b.Arena, sink, p, desc, map[string]int64{"pos": 20})
 }
 

@@ -135,11 +135,7 @@ func TestUnevenGroupsOfOneLoop(t *testing.T) {
 		b = newBuilder()
 		sink := b.matmul(format, 8, 32, 7*32, variant{})
 		for _, text := range []string{"MMA r0 32; GROUP r0 4", "MMA r0; UNROLL r0 2; GROUP r0 5", "MMA r0 32; UNROLL r0 2; GROUP r0 3"} {
-			p, err := plan.Parse(text + "; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA")
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkPlan(t, b.Arena, sink, p, desc, nil)
+			checkPlan(t, b.Arena, sink, mustPlan(t, text+"; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA"), desc, nil)
 		}
 	}
 }
@@ -159,10 +155,7 @@ func TestEntriesAreLoads(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90")
 	b := newBuilder()
 	sink := b.matmul("IQ3_S", 8, 64, 512, variant{})
-	p, err := plan.Parse("MMA r0 32; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPlan(t, "MMA r0 32; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA")
 	lowered, err := kernel.Lower(b.Arena, sink, p, desc)
 	if err != nil {
 		t.Fatal(err)

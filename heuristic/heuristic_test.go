@@ -23,6 +23,15 @@ func mustTarget(t testing.TB, name string) *target.Desc {
 	return d
 }
 
+func mustPlan(t testing.TB, text string) plan.Plan {
+	t.Helper()
+	p, err := plan.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func choose(t testing.TB, b *builder, sink *ir.UOp, desc *target.Desc, knobs heuristic.Knobs) heuristic.Choice {
 	t.Helper()
 	c, err := heuristic.Choose(b.Arena, sink, desc, knobs)

@@ -60,11 +60,7 @@ func TestUnitsOfConstantExtents(t *testing.T) {
 	for _, text := range []string{"GRID s0 4", "GRID s1 4; GRID s1 4"} {
 		b := newBuilder()
 		sink := b.lateRows(8, 128, 64)
-		p, err := plan.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan.Legality(sink, p, mustTarget(t, "ptx:sm_90")) == nil {
+		if plan.Legality(sink, mustPlan(t, text), mustTarget(t, "ptx:sm_90")) == nil {
 			t.Errorf("%s is accepted", text)
 		}
 	}

@@ -195,8 +195,8 @@ func TestDigitsOfMatrixProducts(t *testing.T) {
 		tokens  int
 		points  int64 // of the innermost loop
 	}{
-		{nn.Exact, "IQ2_XXS", 1, 8}, {nn.Exact, "IQ2_XXS", 2, 32}, {nn.Exact, "IQ2_XXS", 5, 32},
-		{nn.Exact, "IQ3_S", 1, 4}, {nn.Exact, "IQ3_S", 2, 32}, {nn.Exact, "IQ3_S", 5, 32},
+		{nn.Exact, "IQ2_XXS", 1, 8}, {nn.Exact, "IQ2_XXS", 2, 32}, {nn.Exact, "IQ2_XXS", 3, 32}, {nn.Exact, "IQ2_XXS", 5, 32},
+		{nn.Exact, "IQ3_S", 1, 4}, {nn.Exact, "IQ3_S", 2, 32}, {nn.Exact, "IQ3_S", 4, 32}, {nn.Exact, "IQ3_S", 5, 32},
 		{nn.Exact, "Q2_0", 3, 4}, {nn.Exact, "Q2_0", 4, 64},
 		{nn.Int8, "IQ2_XXS", 4, 8}, {nn.Int8, "IQ2_XXS", 5, 32},
 	} {
