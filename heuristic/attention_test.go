@@ -57,8 +57,8 @@ func TestHeadsOfAnySize(t *testing.T) {
 			case "s2":
 				share[o.Kind] = max(o.Amount, 1)
 			case "r1":
-				if o.Kind == plan.WARP {
-					share[plan.WARP] = o.Amount
+				if o.Kind == plan.WARP || o.Kind == plan.UNROLL {
+					share[o.Kind] = o.Amount
 				}
 			}
 		}
@@ -66,6 +66,9 @@ func TestHeadsOfAnySize(t *testing.T) {
 		places := lanes * threads * copies
 		if lanes != 4 || max(share[plan.WARP], 1) != threads || places < head || places >= head+head/2 || share[plan.ROLL] > 0 || lanes*copies < 8 || lanes*copies > 12 {
 			t.Errorf("heads of %d: %s", head, c.Plan)
+		}
+		if held := lanes*copies <= 8; copies > 1 && held != (share[plan.UNROLL] == copies) {
+			t.Errorf("heads of %d: %s; eight elements of a key are no loop, since old rows of the cache are read before the kernel before has ended", head, c.Plan)
 		}
 	}
 	for _, head := range []int64{20, 40, 72} {

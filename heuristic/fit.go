@@ -69,6 +69,15 @@ func (a *analysis) threads(n, limit int64) int64 {
 	return fit(n, limit, int64(a.desc.WarpSize), divisor(n, limit), limit)
 }
 
+// threadsBeside is threads of a block that has limit, a power of two, besides: what does not divide them makes a block of
+// many times as many, or one that the device does not take.
+func (a *analysis) threadsBeside(n, limit int64) int64 {
+	if best := a.threads(n, limit); limit%best == 0 {
+		return best
+	}
+	return fit(n, limit, int64(a.desc.WarpSize), powerOfTwoDivisor(n, limit), 1)
+}
+
 // Work units of a CPU have up to so many points, so that the coordinates of a unit cost little; a small kernel is
 // still cut into so many.
 const (

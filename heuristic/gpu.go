@@ -217,7 +217,7 @@ func gpuReduce(a *analysis) proposal {
 	if i := last; i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
 		// do. OLMoE's norm of 2048 queries and keys had 4096 blocks, now 48.
-		p.split(plan.LOCAL, i, a.threads(p.size(i), max(threads, gpuBlockThreads)))
+		p.split(plan.LOCAL, i, a.threadsBeside(p.size(i), max(threads, gpuBlockThreads)))
 		p.done[i] = true
 	}
 	p.shareStages()

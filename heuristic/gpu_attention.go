@@ -57,6 +57,9 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 		s := p.shareOf(i, p.rowLanes(tuple, i), 1, warp)
 		p.split(plan.VECTOR, i, s.lanes)
 		p.split(plan.WARP, i, s.threads)
+		if s.elements()*gpuAttentionMany <= gpuRowHeld { // outside of loops, old rows are read ahead of the kernel before
+			p.split(plan.UNROLL, i, s.vectors)
+		}
 		row = max(row, s.threads)
 	}
 	if len(scores) == 0 {

@@ -104,9 +104,12 @@ var families = []family{
 	{"three tokens", "matmul", "",
 		func(b *builder) *ir.UOp { return b.matmul("Q4_K", 3, 2048, 2048, variant{gate: true}) },
 		func(b *builder) *ir.UOp { return b.matmul("Q4_K", 3, 600, 256, variant{gate: true}) }},
-	{"five tokens", "matmul", "UPCAST s0 5; VECTOR r0 16; UNROLL r0 16; UPCAST s1 2; PREFETCH p1 8192; FMA",
+	{"five tokens", "matmul", "UPCAST s0 5; PACK r0; UPCAST s1 2; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 5, 2048, 2048, variant{}) },
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 5, 320, 256, variant{}) }},
+	{"six tokens", "matmul", "UPCAST s0 6; VECTOR r0 16; UNROLL r0 16; UPCAST s1 2; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 320, 256, variant{}) }},
 	{"few tokens", "matmul", "",
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 4, 2048, 2048, variant{}) },
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 3, 320, 256, variant{}) }},
@@ -640,5 +643,24 @@ func TestRecordLanes(t *testing.T) {
 		if !strings.Contains(chosen.Why+recordLines(chosen.Records), c.want) {
 			t.Errorf("%s, %d uses: %s, want %s\n%s", c.cpu, c.uses, chosen.Why, c.want, recordLines(chosen.Records))
 		}
+	}
+}
+
+// Threads that make the points of a norm go into those that fold its row, whatever its length: rows of 1,152 had blocks of 768 threads,
+// three times as many as fold it, and of 960 a block for each point.
+func TestThreadsOfNormsFit(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for k := int64(512); k <= 4096; k += 32 {
+		b := newBuilder()
+		c := choose(t, b, b.normed(k), desc, heuristic.Knobs{})
+		at := slices.IndexFunc(c.Plan.Opts, func(o plan.Opt) bool { return o.Kind == plan.LOCAL && o.Axis == "s0" })
+		if at < 0 || c.Plan.Opts[at].Amount < int64(desc.WarpSize) || 256%c.Plan.Opts[at].Amount != 0 {
+			t.Errorf("rows of %d: %s", k, c.Plan)
+		}
+	}
+	for _, k := range []int64{96, 720} {
+		b := newBuilder()
+		sink := b.normed(k)
+		checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, nil)
 	}
 }

@@ -23,11 +23,13 @@ const (
 	fewTokens = 8
 	// fewRows are then summed together while there are registers for so many
 	// accumulators: they share the activations. Q6_K, 8 tokens: 167 GFLOP/s
-	// against 123 with one row, 155 with three. Of up to three tokens (fewer than
-	// the elements of a word) lanes are words: a scale then takes a product for
+	// against 123 with one row, 155 with three.
+	fewRows = 2
+	// wordTokens is for how many tokens lanes are words: a scale then takes a product for
 	// each word and token, where it would take one for each element. Zen 4, Q6_K,
-	// 2 tokens: 55 GFLOP/s against 41; 3: 68 against 55; 8: 62 against 83.
-	fewRows         = 2
+	// 2 tokens: 55 GFLOP/s against 41; 3: 68 against 55; 8: 62 against 83. A Xeon, ms of 4,096 x 14,336 and others, words and elements: 4
+	// tokens 26 and 37, 5 33 and 38, 6 38 and 41, 8 52 and 48 (docs/bench/cpu-batches.txt).
+	wordTokens      = 5
 	fewAccumulators = 16
 	// panelUnits is the number of panels that must remain for the workers.
 	panelUnits = 16
@@ -162,7 +164,7 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 			return fmt.Sprintf("%s x %d tokens at once", how, p.points(w.reuse))
 		}
 	}
-	how := p.streamSums(weights, p.points(w.reuse) < plan.WordElements, func(o *operand) (int64, int64) {
+	how := p.streamSums(weights, p.points(w.reuse) <= wordTokens, func(o *operand) (int64, int64) {
 		return lanesOf(p.desc), max(p.iteration(o)/p.fewLanes(o), 1)
 	})
 	together := p.fewTogether(weights, w)

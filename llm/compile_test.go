@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,57 @@ func TestLayersHaveTheSameKernels(t *testing.T) {
 					t.Errorf("%s, %d sequences, %s: %d layers have %d kernels, %d have %d", l.shape, batch, mode, l.few, few, l.double, double)
 				}
 			}
+		}
+	}
+}
+
+// Exact products make for themselves what layers add, also where it has a norm of its own: no kernel stands between a product and the
+// next one. Blocks that round it besides would norm twice before their weights come.
+func TestNormsOfProductsAreMadeByTheNext(t *testing.T) {
+	for _, c := range []struct {
+		mode            nn.Numeric
+		batch, launches int // for each layer
+	}{{nn.Exact, 1, 5}, {nn.Exact, 2, 5}, {nn.Int8, 1, 7}} {
+		launches := func(layers int) int {
+			shape, err := synth.Lookup(fmt.Sprintf("gemma3:d=1152,layers=%d,heads=4,kv=1,head=256,ff=6912,vocab=2056,pure=1,quant=q4_k", layers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 256, Numeric: c.mode}, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var manifest engine.Manifest
+			manifest.Describe(step.Compiled, step.Binding)
+			return manifest.Launches
+		}
+		if got := launches(3) - launches(2); got != c.launches {
+			t.Errorf("%s, %d sequences: a layer more has %d launches, want %d", c.mode, c.batch, got, c.launches)
+		}
+	}
+}
+
+// No loop of a product with bytes carries more sums of its copies than registers: groups of 16, whose two loops are copies since they share
+// bytes, had a loop in them, which kept four sums of each token, matrix and offset.
+func TestLoopsInCopiesCarryFewSums(t *testing.T) {
+	shape, err := synth.Lookup("llama:d=512,layers=1,heads=8,kv=2,ff=1536,vocab=2056,pure=1,quant=q6_k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		target string
+		batch  int
+		copies bool // of the loop between
+	}{{"llvm:sapphirerapids", 2, false}, {"llvm:sapphirerapids", 4, true}, {"llvm:sapphirerapids", 8, true}, {"llvm:haswell", 1, false}, {"llvm:haswell", 4, true}} {
+		step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 64, Numeric: nn.Int8}, 8, mustTarget(t, c.target), engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var manifest engine.Manifest
+		manifest.Describe(step.Compiled, step.Binding)
+		down := manifest.Kernels[slices.IndexFunc(manifest.Kernels, func(k engine.ManifestKernel) bool { return strings.Contains(k.Why, "[512 x 1536]") })]
+		if copies := slices.Contains(down.Plan, "UNROLL r4 2"); copies != c.copies || !strings.Contains(down.Why, "interleaved rows") {
+			t.Errorf("%s, %d sequences: %v (%s), copies of r4: want %v", c.target, c.batch, down.Plan, down.Why, c.copies)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -27,7 +28,8 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			return madeAgain(s, p) || refused(s, p, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 		}
 	}
-	if carried(s, p) {
+	if ahead := carried(s, p); len(ahead) > 0 {
+		besideReaders(s, p, ahead)
 		p.Pinned = true
 		s.Record(p, true, "stored: a light reader of it needs a kernel that reads it, too", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)})
 		return true
@@ -102,17 +104,28 @@ func readInProduct(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool 
 	return len(axes) > 0 && (readAsHalves(s, p, reader) || manyRows(s, p, reader, axes))
 }
 
-// carried reports a light reader of p that needs a heavy value made of p, too. An example is
+// carried are light readers of p that need a heavy value made of p, too. An example is
 // a residual stream whose summands are normed: every sum of it is light, and is made of the
 // one before and of a matrix product that reads that one. Kernels that stage such a reader
 // would make p again, and with it all that p was staged with, so that the operands of
 // kernels grow from layer to layer.
-func carried(s *state.State, p *state.Value) bool {
+func carried(s *state.State, p *state.Value) (ahead []*state.Value) {
 	readers := s.Consumers(p)
 	if len(readers) < 2 || !lightInReaders(s, p) {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(readers, func(c *state.Value) bool { return lightInReaders(s, c) && needsHeavy(s, c, p) })
+	return lists.Filter(readers, func(c *state.Value) bool { return lightInReaders(s, c) && needsHeavy(s, c, p) })
+}
+
+// besideReaders has blocks of the products that read p make it for themselves, beside the kernel that stores it for those ahead: none
+// waits for it. What other stages make of it, such as integers, each would make from it again.
+func besideReaders(s *state.State, p *state.Value, ahead []*state.Value) bool {
+	products := lists.Filter(s.Consumers(p), func(c *state.Value) bool { return !slices.Contains(ahead, c) })
+	apart := func(c *state.Value) bool {
+		light, _, _ := s.IsLight(p, axesIn(s, c, p))
+		return !light || !s.FactsOf(c.Body).Weights
+	}
+	return s.Opt.Profile.SharedStages && !slices.ContainsFunc(products, apart) && s.ReplaceReadsIn(products, p, asStage(s.Graph, p))
 }
 
 // lightInReaders reports a value of which blocks of all its readers may make what each of them needs: of a batch one row.

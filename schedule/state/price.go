@@ -413,7 +413,7 @@ func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
 // edgeShare is what part of a launch it costs that kernels of one launch wait for those of another. Norms made again for batches of
 // 6 to 12 cost 0.001 to 0.006 launches, and made those of eight 8 to 17 % faster on an H200, those for prompts of LLaMA 8B 0.5 to 1.9, and made
 // 512 tokens 5 % slower (docs/bench/h200-prologues.txt).
-const edgeShare = 8
+const edgeShare = 2
 
 // PaysAgain reports that kernels of some readers in which p is computed again, and which need not wait for it then, cost less
 // than that more.
