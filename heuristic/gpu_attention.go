@@ -53,13 +53,12 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 	warp := int64(a.desc.WarpSize)
 	row := int64(1) // threads that share a point
 	scores := p.scoreSums(tuple)
+	var keys []rowShare
 	for _, i := range scores {
 		s := p.shareOf(i, p.rowLanes(tuple, i), 1, warp)
+		keys = append(keys, s)
 		p.split(plan.VECTOR, i, s.lanes)
 		p.split(plan.WARP, i, s.threads)
-		if s.elements()*gpuAttentionMany <= gpuRowHeld { // outside of loops, old rows are read ahead of the kernel before
-			p.split(plan.UNROLL, i, s.vectors)
-		}
 		row = max(row, s.threads)
 	}
 	if len(scores) == 0 {
@@ -67,6 +66,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 	}
 	p.privatePoints(private, row, len(scores) > 0)
 	queries, blocks := p.sharedQueries(tuple, private)
+	p.wholeKeys(scores, keys, queries)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
 	warps := p.attentionWarps(blocks, ceil(points, lanes*gpuAttentionMany))
@@ -90,6 +90,17 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 		how += fmt.Sprintf(", for %d queries", queries)
 	}
 	return p.decidedByTuple(tuple, "%s", how)
+}
+
+// wholeKeys has a thread's elements of a key without a loop where registers have room for them: the first rows of the cache are then read before
+// the kernel before has ended. us a step, with a loop and without, H200: Qwen3 0.6B 395 and 380, at depth 1,000 517 and 500. Blocks of several queries have
+// no room: LLaMA 8B's heads, depth 4,000, 266 and 273 (docs/bench/h200-keys.txt).
+func (p *planner) wholeKeys(scores []int, keys []rowShare, queries int64) {
+	for at, i := range scores {
+		if queries == 1 && gpuAttentionMany*keys[at].elements() <= gpuRowHeld {
+			p.split(plan.UNROLL, i, keys[at].vectors)
+		}
+	}
 }
 
 // rowShare is how threads share a row: each has so many vectors of lanes, and lanes of neighbours lie side by side.

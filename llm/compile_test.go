@@ -103,7 +103,7 @@ func TestNormsOfProductsAreMadeByTheNext(t *testing.T) {
 	for _, c := range []struct {
 		mode            nn.Numeric
 		batch, launches int // for each layer
-	}{{nn.Exact, 1, 5}, {nn.Exact, 2, 5}, {nn.Int8, 1, 7}} {
+	}{{nn.Exact, 1, 5}, {nn.Exact, 2, 7}, {nn.Int8, 1, 7}} {
 		launches := func(layers int) int {
 			shape, err := synth.Lookup(fmt.Sprintf("gemma3:d=1152,layers=%d,heads=4,kv=1,head=256,ff=6912,vocab=2056,pure=1,quant=q4_k", layers))
 			if err != nil {

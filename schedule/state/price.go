@@ -413,12 +413,16 @@ func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
 // edgeShare is what part of a launch it costs that kernels of one launch wait for those of another. Norms made again for batches of
 // 6 to 12 cost 0.001 to 0.006 launches, and made those of eight 8 to 17 % faster on an H200, those for prompts of LLaMA 8B 0.5 to 1.9, and made
 // 512 tokens 5 % slower (docs/bench/h200-prologues.txt).
-const edgeShare = 2
+const edgeShare = 8
 
-// PaysAgain reports that kernels of some readers in which p is computed again, and which need not wait for it then, cost less
-// than that more.
-func (s *State) PaysAgain(p *Value, readers []*Value, fused []Form) bool {
-	now, together := s.Opt.Profile.Launch/edgeShare, int64(0)
+// besideShare is the same where a kernel of one block or few stands between two products, as the norm of what a layer adds: those of 1,152 to 3,584
+// elements cost 0.13 to 0.41 launches, and made exact steps of one sequence 3 to 6 % faster (docs/bench/h200-keys.txt).
+const besideShare = 2
+
+// paysAgain reports that kernels of some readers in which p is computed again, and which need not wait for it then, cost less
+// than a share of a launch more.
+func (s *State) paysAgain(share int64, p *Value, readers []*Value, fused []Form) bool {
+	now, together := s.Opt.Profile.Launch/share, int64(0)
 	for i, c := range readers {
 		now, together = sum(now, s.priceOf(c)), sum(together, s.Price(fused[i].Body, fused[i].Loops))
 	}
