@@ -19,6 +19,7 @@ const (
 	gpuTileLanes  = 8
 	gpuApartLanes = 2                // where nothing lies side by side along the sum (docs/bench/library-h100.txt)
 	gpuTileBytes  = 16               // of one load
+	quarter       = 4                // of tokens that are wanted of a tile
 	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
 
 	gpuPanelThreads = 256 // of a block that shares a panel
@@ -36,7 +37,11 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	chosen := gpuMatrix(a, reusedOf(weights), w)
 	if few {
 		other := gpuMatvec(a, weights)
-		if !chosen.record.Applied || other.priced.Prices != nil && other.priced.preferred(chosen.priced, a.knobs.BlockThreads) {
+		tiles := chosen.priced
+		if isPacked(w.param) && a.points(w.reuse)*quarter <= matrixTokens {
+			tiles.Price *= a.desc.Threads.QuarterFull
+		}
+		if !chosen.record.Applied || other.priced.Prices != nil && other.priced.preferred(tiles, a.knobs.BlockThreads) {
 			chosen, other = other, chosen
 		}
 		chosen.priced.Prices = cheapest(other.priced.Prices, chosen.priced.Prices)

@@ -123,6 +123,28 @@ func TestNormsOfProductsAreMadeByTheNext(t *testing.T) {
 	}
 }
 
+// Matrix instructions decode weights for eight tokens: for two of them threads are as fast, or faster.
+func TestTilesOfFewTokens(t *testing.T) {
+	shape, err := synth.Lookup("qwen2:d=1536,layers=2,heads=12,kv=2,ff=8960,vocab=2056,pure=1,quant=q5_k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		batch int
+		tiles bool
+	}{{2, false}, {4, true}} {
+		step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 64}, 8, mustTarget(t, "ptx:sm_90"), engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var manifest engine.Manifest
+		manifest.Describe(step.Compiled, step.Binding)
+		if got := slices.ContainsFunc(manifest.Kernels, func(k engine.ManifestKernel) bool { return strings.Contains(k.Why, "matrix instructions") }); got != c.tiles {
+			t.Errorf("%d sequences: matrix instructions are used: %v, want %v", c.batch, got, c.tiles)
+		}
+	}
+}
+
 // No loop of a product with bytes carries more sums of its copies than registers: groups of 16, whose two loops are copies since they share
 // bytes, had a loop in them, which kept four sums of each token, matrix and offset.
 func TestLoopsInCopiesCarryFewSums(t *testing.T) {
