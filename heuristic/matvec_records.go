@@ -120,7 +120,7 @@ func (p *planner) unrollRecord(w *operand, lanes, steps int64) {
 }
 
 // withoutCarried takes all points of a loop whose body is copies where their sums, kept from one iteration to the next, fill the
-// registers. us of 1280 x 3584 for eight and four tokens on a Xeon, loops and copies: Q6_K 720 and 410, 456 and 290, with AVX2 1,330 and
+// registers. us of 1280 x 3584 for eight and four tokens on a Xeon, loops and copies: Q6_K 527 and 315, 284 and 185, with AVX2 1,330 and
 // 1,180, 874 and 434; gate and up of Q4_K with 16 sums of AVX2 702 and 1,120, of Q3_K with 128 2,283 and 3,630 (docs/bench/cpu-batches.txt).
 func (p *planner) withoutCarried(w *operand, chain []int, lanes int64) {
 	copies := p.points(w.reuse) * max(lanes/lanesOf(p.desc), 1)

@@ -117,15 +117,17 @@ func carried(s *state.State, p *state.Value) (ahead []*state.Value) {
 	return lists.Filter(readers, func(c *state.Value) bool { return lightInReaders(s, c) && needsHeavy(s, c, p) })
 }
 
-// besideReaders has blocks of the products that read p, of one row, make it for themselves, beside the kernel that stores it for those ahead: none
-// waits for it. What other stages make of it, such as integers, each would make from it again, and of two rows some shapes gain and others lose.
-func besideReaders(s *state.State, p *state.Value, ahead []*state.Value) bool {
+// besideReaders has blocks of the products that read p, of one row, make it for themselves where that is cheaper, beside the kernel that
+// stores it for those ahead: none waits for it. What other stages make of it, such as integers, each would make from it again, and of two rows some shapes gain and others lose.
+func besideReaders(s *state.State, p *state.Value, ahead []*state.Value) {
 	products := lists.Filter(s.Consumers(p), func(c *state.Value) bool { return !slices.Contains(ahead, c) })
 	apart := func(c *state.Value) bool {
 		light, _, _ := s.IsLight(p, axesIn(s, c, p))
 		return !light || !s.FactsOf(c.Body).Weights || s.WeightReuse(c) > 1
 	}
-	return s.Opt.Profile.SharedStages && !slices.ContainsFunc(products, apart) && s.ReplaceReadsBeside(products, p, asStage(s.Graph, p))
+	if s.Opt.Profile.SharedStages && !slices.ContainsFunc(products, apart) {
+		s.ReplaceReadsBeside(products, p, asStage(s.Graph, p))
+	}
 }
 
 // lightInReaders reports a value of which blocks of all its readers may make what each of them needs: of a batch one row.
