@@ -19,8 +19,9 @@ const (
 	gpuTileLanes  = 8
 	gpuApartLanes = 2                // where nothing lies side by side along the sum (docs/bench/library-h100.txt)
 	gpuTileBytes  = 16               // of one load
-	quarter       = 4                // of tokens that are wanted of a tile
 	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
+
+	gpuQuarterUses = matrixTokens / 4 // of a weight, up to which a tile is a quarter full
 
 	gpuPanelThreads = 256 // of a block that shares a panel
 	gpuPanelTokens  = 8   // threads along the tokens of a panel
@@ -38,7 +39,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	if few {
 		other := gpuMatvec(a, weights)
 		tiles := chosen.priced
-		if isPacked(w.param) && a.points(w.reuse)*quarter <= matrixTokens {
+		if isPacked(w.param) && a.points(w.reuse) <= gpuQuarterUses {
 			tiles.Price *= a.desc.Threads.QuarterFull
 		}
 		if !chosen.record.Applied || other.priced.Prices != nil && other.priced.preferred(tiles, a.knobs.BlockThreads) {

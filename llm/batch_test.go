@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"tgc/engine"
 	"tgc/gguf"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -293,13 +292,7 @@ func TestBatchReadsWeightsOnce(t *testing.T) {
 func weightBytes(t *testing.T, m *llm.Model, target string, sequences int) int64 {
 	t.Helper()
 	v := llm.Variant{Batch: sequences, Tokens: 1, Context: 64}
-	step, err := llm.CompileStep(t.Context(), m, v, 32, mustTarget(t, target), engine.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var manifest engine.Manifest
-	manifest.Describe(step.Compiled, step.Binding)
-	return manifest.WeightBytes
+	return describeStep(t, m, v, 32, target).WeightBytes
 }
 
 // A batch that uses the weights of another one draws the same tokens, and leaves them.

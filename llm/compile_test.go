@@ -40,12 +40,7 @@ func TestStepLaws(t *testing.T) {
 			m := openOutline(t, law.shape)
 			const depth = 128
 			v := llm.Variant{Batch: 1, Tokens: 1, Context: min(4096, m.Config.Context)}
-			step, err := llm.CompileStep(t.Context(), m, v, depth, mustTarget(t, "llvm:x86-64-v4"), engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got engine.Manifest
-			got.Describe(step.Compiled, step.Binding)
+			got := describeStep(t, m, v, depth, "llvm:x86-64-v4")
 			if want := neededBytes(m); float64(got.WeightBytes) > 1.01*want || float64(got.WeightBytes) < want {
 				t.Errorf("%d bytes of weights are read, want %.0f to 1.01 times that", got.WeightBytes, want)
 			}
@@ -78,12 +73,8 @@ func TestLayersHaveTheSameKernels(t *testing.T) {
 		for _, batch := range []int{1, 2, 4} {
 			for _, mode := range []nn.Numeric{nn.Exact, nn.Int8} {
 				unique := func(layers int) int {
-					shape, err := synth.Lookup(fmt.Sprintf(l.shape, layers))
-					if err != nil {
-						t.Fatal(err)
-					}
 					v := llm.Variant{Batch: batch, Tokens: 1, Context: 256, Numeric: mode}
-					step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), v, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
+					step, err := llm.CompileStep(t.Context(), openOutline(t, fmt.Sprintf(l.shape, layers)), v, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -105,17 +96,8 @@ func TestNormsOfProductsAreMadeByTheNext(t *testing.T) {
 		batch, launches int // for each layer
 	}{{nn.Exact, 1, 5}, {nn.Exact, 2, 7}, {nn.Int8, 1, 7}} {
 		launches := func(layers int) int {
-			shape, err := synth.Lookup(fmt.Sprintf("gemma3:d=1152,layers=%d,heads=4,kv=1,head=256,ff=6912,vocab=2056,pure=1,quant=q4_k", layers))
-			if err != nil {
-				t.Fatal(err)
-			}
-			step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 256, Numeric: c.mode}, 64, mustTarget(t, "ptx:sm_90a"), engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var manifest engine.Manifest
-			manifest.Describe(step.Compiled, step.Binding)
-			return manifest.Launches
+			m := openOutline(t, fmt.Sprintf("gemma3:d=1152,layers=%d,heads=4,kv=1,head=256,ff=6912,vocab=2056,pure=1,quant=q4_k", layers))
+			return describeStep(t, m, llm.Variant{Batch: c.batch, Tokens: 1, Context: 256, Numeric: c.mode}, 64, "ptx:sm_90a").Launches
 		}
 		if got := launches(3) - launches(2); got != c.launches {
 			t.Errorf("%s, %d sequences: a layer more has %d launches, want %d", c.mode, c.batch, got, c.launches)
@@ -125,19 +107,11 @@ func TestNormsOfProductsAreMadeByTheNext(t *testing.T) {
 
 // Matrix instructions decode weights for eight tokens: for two of them threads are as fast, or faster.
 func TestTilesOfFewTokens(t *testing.T) {
-	shape, err := synth.Lookup("qwen2:d=1536,layers=2,heads=12,kv=2,ff=8960,vocab=2056,pure=1,quant=q5_k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := openOutline(t, "qwen2:d=1536,layers=2,heads=12,kv=2,ff=8960,vocab=2056,pure=1,quant=q5_k")
 	for _, c := range []struct {
 		batch, tiles int // products of their kernels
 	}{{2, 3}, {3, 7}} {
-		step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 64}, 8, mustTarget(t, "ptx:sm_90"), engine.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var manifest engine.Manifest
-		manifest.Describe(step.Compiled, step.Binding)
+		manifest := describeStep(t, m, llm.Variant{Batch: c.batch, Tokens: 1, Context: 64}, 8, "ptx:sm_90")
 		got := 0
 		for _, k := range manifest.Kernels {
 			got += strings.Count(k.Why, "matrix instructions")
@@ -151,21 +125,13 @@ func TestTilesOfFewTokens(t *testing.T) {
 // No loop of a product with bytes carries more sums of its copies than registers: groups of 16, whose two loops are copies since they share
 // bytes, had a loop in them, which kept four sums of each token, matrix and offset.
 func TestLoopsInCopiesCarryFewSums(t *testing.T) {
-	shape, err := synth.Lookup("llama:d=512,layers=1,heads=8,kv=2,ff=1536,vocab=2056,pure=1,quant=q6_k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := openOutline(t, "llama:d=512,layers=1,heads=8,kv=2,ff=1536,vocab=2056,pure=1,quant=q6_k")
 	for _, c := range []struct {
 		target string
 		batch  int
 		copies bool // of the loop between
 	}{{"llvm:sapphirerapids", 2, false}, {"llvm:sapphirerapids", 4, true}, {"llvm:sapphirerapids", 8, true}, {"llvm:haswell", 1, false}, {"llvm:haswell", 4, true}} {
-		step, err := llm.CompileStep(t.Context(), outlineOf(t, shape), llm.Variant{Batch: c.batch, Tokens: 1, Context: 64, Numeric: nn.Int8}, 8, mustTarget(t, c.target), engine.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var manifest engine.Manifest
-		manifest.Describe(step.Compiled, step.Binding)
+		manifest := describeStep(t, m, llm.Variant{Batch: c.batch, Tokens: 1, Context: 64, Numeric: nn.Int8}, 8, c.target)
 		down := manifest.Kernels[slices.IndexFunc(manifest.Kernels, func(k engine.ManifestKernel) bool { return strings.Contains(k.Why, "[512 x 1536]") })]
 		if copies := slices.Contains(down.Plan, "UNROLL r4 2"); copies != c.copies || !strings.Contains(down.Why, "interleaved rows") {
 			t.Errorf("%s, %d sequences: %v (%s), copies of r4: want %v", c.target, c.batch, down.Plan, down.Why, c.copies)
@@ -240,6 +206,17 @@ func TestCompileIsDeterministic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// describeStep is what a compiled step is made of.
+func describeStep(t *testing.T, m *llm.Model, v llm.Variant, depth int, target string) (manifest engine.Manifest) {
+	t.Helper()
+	step, err := llm.CompileStep(t.Context(), m, v, depth, mustTarget(t, target), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest.Describe(step.Compiled, step.Binding)
+	return manifest
 }
 
 func openOutline(t *testing.T, name string) *llm.Model {
@@ -320,12 +297,7 @@ func TestLastLayerForWantedTokens(t *testing.T) {
 	for _, name := range []string{"llvm:x86-64-v3", "ptx:sm_90"} {
 		operations := func(all bool) (sum int64) {
 			v := llm.Variant{Batch: 1, Tokens: tokens, Context: 2 * tokens, All: all}
-			step, err := llm.CompileStep(t.Context(), m, v, 0, mustTarget(t, name), engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var manifest engine.Manifest
-			manifest.Describe(step.Compiled, step.Binding)
+			manifest := describeStep(t, m, v, 0, name)
 			for _, k := range manifest.Kernels {
 				sum += k.Flops * int64(k.Launches)
 			}

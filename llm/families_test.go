@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"tgc/engine"
 	"tgc/llm"
 	"tgc/llm/synth"
 )
@@ -57,13 +56,7 @@ func TestWindowBoundsReads(t *testing.T) {
 	m := openOutline(t, "phi3:d=96,layers=2,heads=3,head=32,ff=64,vocab=301,window=64,quant=q8_0")
 	read := func(depth int) int64 {
 		v := llm.Variant{Batch: 1, Tokens: 1, Context: 4096}
-		step, err := llm.CompileStep(t.Context(), m, v, depth, mustTarget(t, "llvm:x86-64-v4"), engine.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got engine.Manifest
-		got.Describe(step.Compiled, step.Binding)
-		return got.Bytes
+		return describeStep(t, m, v, depth, "llvm:x86-64-v4").Bytes
 	}
 	if near, far := read(100), read(4000); near != far {
 		t.Errorf("%d bytes at depth 100, %d at 4000, want the same", near, far)

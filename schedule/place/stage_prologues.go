@@ -86,7 +86,7 @@ func madeAgain(s *state.State, p *state.Value) bool {
 		}
 		others = append(others, c)
 	}
-	if len(others) == 0 || len(others) == len(s.Consumers(p)) || !s.ReplaceReadsIn(others, p, asStage(s.Graph, p)) {
+	if len(others) == 0 || len(others) == len(s.Consumers(p)) || !s.ReplaceReadsIn(others, p, asStage(s.Graph, p), state.EdgeShare) {
 		return false
 	}
 	s.Record(p, true, "made again by readers with its loops", state.Number{Name: "readers", Value: int64(len(others))}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)})
@@ -118,7 +118,8 @@ func carried(s *state.State, p *state.Value) (ahead []*state.Value) {
 }
 
 // besideReaders has blocks of the products that read p, of one row, make it for themselves where that is cheaper, beside the kernel that
-// stores it for those ahead: none waits for it. What other stages make of it, such as integers, each would make from it again, and of two rows some shapes gain and others lose.
+// stores it for those ahead: none waits for it. What other stages make of it, such as integers, each would make from it again, and of
+// two rows some shapes gain and others lose.
 func besideReaders(s *state.State, p *state.Value, ahead []*state.Value) {
 	products := lists.Filter(s.Consumers(p), func(c *state.Value) bool { return !slices.Contains(ahead, c) })
 	apart := func(c *state.Value) bool {
@@ -126,7 +127,7 @@ func besideReaders(s *state.State, p *state.Value, ahead []*state.Value) {
 		return !light || !s.FactsOf(c.Body).Weights || s.WeightReuse(c) > 1
 	}
 	if s.Opt.Profile.SharedStages && !slices.ContainsFunc(products, apart) {
-		s.ReplaceReadsBeside(products, p, asStage(s.Graph, p))
+		s.ReplaceReadsIn(products, p, asStage(s.Graph, p), state.BesideShare)
 	}
 }
 

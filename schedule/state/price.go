@@ -410,18 +410,18 @@ func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
 	return true
 }
 
-// edgeShare is what part of a launch it costs that kernels of one launch wait for those of another. Norms made again for batches of
+// EdgeShare is what part of a launch it costs that kernels of one launch wait for those of another. Norms made again for batches of
 // 6 to 12 cost 0.001 to 0.006 launches, and made those of eight 8 to 17 % faster on an H200, those for prompts of LLaMA 8B 0.5 to 1.9, and made
 // 512 tokens 5 % slower (docs/bench/h200-prologues.txt).
-const edgeShare = 8
+const EdgeShare = 8
 
-// besideShare is the same where a kernel of one block or few stands between two products, as the norm of what a layer adds: those of 1,152 to 3,584
+// BesideShare is the same where a kernel of one block or few stands between two products, as the norm of what a layer adds: those of 1,152 to 3,584
 // elements cost 0.13 to 0.41 launches, and made exact steps of one sequence 3 to 6 % faster (docs/bench/h200-keys.txt).
-const besideShare = 2
+const BesideShare = 2
 
 // paysAgain reports that kernels of some readers in which p is computed again, and which need not wait for it then, cost less
 // than a share of a launch more.
-func (s *State) paysAgain(share int64, p *Value, readers []*Value, fused []Form) bool {
+func (s *State) paysAgain(p *Value, readers []*Value, fused []Form, share int64) bool {
 	now, together := s.Opt.Profile.Launch/share, int64(0)
 	for i, c := range readers {
 		now, together = sum(now, s.priceOf(c)), sum(together, s.Price(fused[i].Body, fused[i].Loops))

@@ -36,18 +36,10 @@ func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
 }
 
 // ReplaceReadsIn puts expressions for the reads of p into some of its consumers, which then need not wait for it, if each
-// stays legal and they cost less than a launch more. The others read what p stores.
-func (s *State) ReplaceReadsIn(consumers []*Value, p *Value, by Replacement) bool {
-	return s.replaceReadsIn(consumers, p, by, BodiesOnly, s.pays(edgeShare))
-}
-
-// ReplaceReadsBeside is ReplaceReadsIn where no other kernel of p's launch is left.
-func (s *State) ReplaceReadsBeside(consumers []*Value, p *Value, by Replacement) bool {
-	return s.replaceReadsIn(consumers, p, by, BodiesOnly, s.pays(besideShare))
-}
-
-func (s *State) pays(share int64) func(*Value, []*Value, []Form) bool {
-	return func(p *Value, readers []*Value, fused []Form) bool { return s.paysAgain(share, p, readers, fused) }
+// stays legal and they cost less than a share of a launch more. The others read what p stores.
+func (s *State) ReplaceReadsIn(consumers []*Value, p *Value, by Replacement, share int64) bool {
+	pays := func(p *Value, readers []*Value, fused []Form) bool { return s.paysAgain(p, readers, fused, share) }
+	return s.replaceReadsIn(consumers, p, by, BodiesOnly, pays)
 }
 
 func (s *State) replaceReadsIn(consumers []*Value, p *Value, by Replacement, addresses bool, pays func(*Value, []*Value, []Form) bool) bool {
