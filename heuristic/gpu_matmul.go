@@ -161,11 +161,6 @@ func (a *analysis) panelFits(w *operand) bool {
 	return points >= gpuPanelLeast
 }
 
-// lastStage reports stages among the rows of weights.
-func (a *analysis) lastStage(weights []*operand) bool {
-	return slices.ContainsFunc(a.rowsOf(weights).List(), func(i int) bool { return a.axes[i].Kind == plan.StageAxis })
-}
-
 // longStage is a stage among the rows of weights whose points are more than copies of a
 // thread, -1: none. Tiles of outputs would make it again for each of them.
 func (a *analysis) longStage(weights []*operand) int {

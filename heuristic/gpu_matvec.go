@@ -232,19 +232,6 @@ func (c *mapped) stagings(k *work) []*mapped {
 // uses are the axes of results along which weights are used again: all of a thread's.
 func (c *mapped) uses() analyse.RangeSet { return c.usesOf(c.weights) }
 
-func (a *analysis) usesOf(weights []*operand) analyse.RangeSet {
-	var s analyse.RangeSet
-	for _, w := range weights {
-		s = s.Union(setOf(w.reuse))
-	}
-	return s
-}
-
-// ownRows are the axes of the sums' results along which weights differ.
-func (a *analysis) ownRows(weights []*operand) analyse.RangeSet {
-	return a.rowsOf(weights).Minus(a.usesOf(weights))
-}
-
 // complete adds what a kernel has besides its sums.
 func (c *mapped) complete() []plan.Opt {
 	if c.completed {
@@ -263,7 +250,7 @@ func (c *mapped) complete() []plan.Opt {
 		c.split(kind, i, c.size(i))
 		c.done[i] = true
 	}
-	c.heldAxes = c.uses().Meet(c.storeSet())
+	c.heldAxes = c.uses().Meet(c.storeSet()).Union(c.blockAxes(c.weights))
 	c.inBlock.counted = false
 	if c.staged {
 		c.stageInvariant(c.weights...)

@@ -71,7 +71,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 	k.invariant, k.waits, k.shared = a.invariantOperations(weights), a.waitsBefore(weights), a.readsStage(weights)
 	k.row = a.lastStore(all.List())
 	k.everyRow = k.row >= 0 && a.everyStore(k.row)
-	for _, i := range all.List() {
+	for _, i := range all.Minus(a.blockAxes(weights)).List() {
 		if i < k.row && a.axes[i].Kind == plan.StoreAxis && a.constant(i) {
 			k.outer = append(k.outer, i)
 		}
@@ -97,9 +97,10 @@ func (a *analysis) workOf(weights []*operand) *work {
 
 // readyBytes is what each block reads besides weights: what depends on no row.
 func (a *analysis) readyBytes(weights []*operand) float64 {
-	rows, bytes := a.ownRows(weights).Union(a.storeSet()), int64(0)
+	block, bytes := a.blockAxes(weights), int64(0)
+	rows := a.ownRows(weights).Union(a.storeSet()).Minus(block)
 	for _, u := range a.order {
-		if free := a.free.Of(u); (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam && free.Meet(rows).Empty() {
+		if free := a.free.Of(u).Minus(block); (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam && free.Meet(rows).Empty() {
 			bytes += satMul(a.points(free.List()), int64(u.DType.Size()))
 		}
 	}
@@ -168,11 +169,14 @@ func (a *analysis) invariantOperations(weights []*operand) (operations float64) 
 	if _, ok := a.invariantAxis(weights); !ok {
 		return 0
 	}
-	counted, all := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet())
+	counted, all := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet()).Minus(a.blockAxes(weights))
 	for _, w := range weights {
 		chain, inner, uses := setOf(w.chain), w.chain[len(w.chain)-1], a.heldUses(w)
 		stores := all.Minus(uses)
 		for _, u := range ofSum(w.sum) {
+			if factors, free := a.commonFactors(w, u, all); len(factors) > 1 && !counted[u] && !free.Meet(chain).Empty() {
+				operations += float64(len(factors)-1) * float64(a.points(free.Meet(chain.Union(uses)).List()))
+			}
 			free := a.free.Of(u)
 			if u.Op == ir.OpReduce { // a step for each point
 				free = a.free.Of(u.ReduceValues()[0])
@@ -196,7 +200,7 @@ func (a *analysis) invariantOperations(weights []*operand) (operations float64) 
 // waitsBefore reports what a block computes together before its rows: stages that sums
 // read, and sums that all rows share, of a norm for example.
 func (a *analysis) waitsBefore(weights []*operand) bool {
-	rows := a.rowsOf(weights).Union(a.storeSet())
+	rows := a.rowsOf(weights).Union(a.storeSet()).Minus(a.blockAxes(weights))
 	for _, w := range weights {
 		rows = rows.Union(setOf(w.chain))
 	}

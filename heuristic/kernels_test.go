@@ -217,6 +217,19 @@ func (b *builder) experts(format string, used, all, rows, k int64) *ir.UOp {
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, r), w(row, r)), r), list(j, n), list(j, n)))
 }
 
+// tokenExperts: out[t,j,n] = scale[t] * sum_k W[id[t,j], n, k] * x[t,k] * gamma[k], scaled by the norm of x[t]: the products of
+// a batch with its experts.
+func (b *builder) tokenExperts(format string, tokens, used, all, rows, k int64) *ir.UOp {
+	x, ids, gamma, out := b.param(0, ir.F32, tokens, k), b.param(3, ir.I32, tokens, used), b.param(4, ir.F32, k), b.param(2, ir.F32, tokens, used, rows)
+	w := b.weight(1, format, all*rows, k)
+	t, j, n, r := b.rng(tokens), b.rng(used), b.rng(rows), b.rng(k)
+	id := b.Binary(ir.OpMax, b.Binary(ir.OpMin, b.Cast(b.Load(ids, t, j), ir.Idx), b.Index(all-1)), b.Index(0))
+	product := b.Mul(b.Mul(w(b.Add(b.Mul(id, b.Index(rows)), n), r), b.Load(x, t, r)), b.Load(gamma, r))
+	squares := b.sum(b.Mul(b.Load(x, t, r), b.Load(x, t, r)), r)
+	scale := b.Unary(ir.OpRsqrt, b.Add(b.Mul(squares, b.f(1/float64(k))), b.f(1e-6)))
+	return b.sink(b.Store(out, b.Mul(scale, b.sum(product, r)), list(t, j, n), list(t, j, n)))
+}
+
 // layerNormed: a matvec behind a staged row: z = (x - mean) * gamma.
 // grouped is a matrix of several for each group of tokens: [groups, tokens, rows].
 func (b *builder) grouped(format string, groups, tokens, rows, k int64) *ir.UOp {

@@ -111,3 +111,21 @@ func TestSumsBesideProducts(t *testing.T) {
 	}
 	checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
 }
+
+// What the rows of a token's experts have in common, activations and the gain of their norm, is multiplied once for a block, and the norm
+// is made by all of its threads, whichever token the block's is.
+func TestRowsOfExpertsShareActivations(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for _, format := range []string{"Q3_K", "Q4_K", "Q8_0"} {
+		for _, tokens := range []int64{1, 2, 8} {
+			b := newBuilder()
+			c := choose(t, b, b.tokenExperts(format, tokens, 8, 16, 768, 2048), desc, heuristic.Knobs{})
+			if !strings.Contains(c.Plan.String(), "STAGE r0") {
+				t.Errorf("%s, %d tokens: %s", format, tokens, c.Plan)
+			}
+			b = newBuilder()
+			sink := b.tokenExperts(format, tokens, 2, 4, 64, 256)
+			checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, nil)
+		}
+	}
+}

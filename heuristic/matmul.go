@@ -280,11 +280,6 @@ func (a *analysis) stagePoints(w *operand) int64 {
 	return a.points(lists.Filter(w.rows, func(i int) bool { return a.axes[i].Kind == plan.StageAxis && a.size(i) <= maxStageCopies }))
 }
 
-// lastStore is the innermost store axis of constant extent above 1 in a list.
-func (a *analysis) lastStore(list []int) int {
-	return lists.Last(list, func(i int) bool { return a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 }, -1)
-}
-
 // pickTile is the fastest tile for both axes and its panel, with what a last,
 // partly empty tile wastes.
 func (p *planner) pickTile(row, token int, w *operand, perRow int64) (best registerTile, panel int64) {

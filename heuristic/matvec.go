@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tgc/internal/lists"
-	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
@@ -269,15 +268,6 @@ func (a *analysis) innerRow(w *operand) int {
 	return lists.Last(w.rows, lanes, -1)
 }
 
-// rowsOf is the union of the axes of the sums' results.
-func (a *analysis) rowsOf(weights []*operand) analyse.RangeSet {
-	var s analyse.RangeSet
-	for _, w := range weights {
-		s = s.Union(a.free.Of(w.sum))
-	}
-	return s
-}
-
 // rowCopies holds several rows at once, by knob.
 func (p *planner) rowCopies(weights []*operand) int64 {
 	n := int64(p.knobs.RowsPerThread)
@@ -309,47 +299,6 @@ func (p *planner) stageInvariant(weights ...*operand) {
 	if stage := (plan.Opt{Kind: plan.STAGE, Axis: p.axes[i].Name}); !slices.Contains(p.opts, stage) {
 		p.opts = append(p.opts, stage)
 	}
-}
-
-// invariantAxis is an axis of the sums of weights along which values are computed, or sums of
-// integers, that depend on no store axis, besides the weights' own; such sums may, of uses that a thread has at once. A sum of floats beside those of
-// weights is an addition for what a thread reads anyway: on an H200 stages of them made Qwen3 1.7B 5 % slower in
-// exact mode (docs/bench/h200-shapes.txt).
-func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
-	all := a.storeSet()
-	for _, w := range weights {
-		own := all.Minus(a.heldUses(w))
-		for _, u := range ofSum(w.sum) {
-			stores := all
-			if u.Op == ir.OpReduce {
-				stores = own
-			}
-			if u.Op == ir.OpReduce && u.DType.IsFloat() || u.Op != ir.OpReduce && (!u.Op.IsElementwise() || u.Op == ir.OpCast) || u.DType == ir.Idx || u.DType == ir.Bool {
-				continue
-			}
-			free := a.free.Of(u)
-			if !free.Meet(stores).Empty() || readsOperand(u, w) || !analyse.Any(u, isAccess) { // places of bits are constants
-				continue
-			}
-			if k := slices.IndexFunc(w.chain, free.Has); k >= 0 {
-				return w.chain[k], true
-			}
-		}
-	}
-	return 0, false
-}
-
-// heldUses are the axes along which a weight is used again by the thread that has it, whose sums are of bytes: what differs
-// along them differs for no row. Floats are multiplied as they are read.
-func (a *analysis) heldUses(w *operand) (uses analyse.RangeSet) {
-	if a.desc.Kind == target.GPU && a.dotAxis(w.chain[len(w.chain)-1]) {
-		uses = setOf(w.reuse)
-	}
-	return uses
-}
-
-func readsOperand(u *ir.UOp, w *operand) bool {
-	return analyse.Any(u, func(x *ir.UOp) bool { return isAccess(x) && x.Src[0] == w.param })
 }
 
 // finish adds what every streaming plan has. Matrices whose bytes are summed share the distance at which their lines are

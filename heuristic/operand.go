@@ -415,3 +415,17 @@ func (a *analysis) evaluate(x *ir.UOp, axis int, at int64) (int64, bool) {
 	}
 	return done[x].I, true
 }
+
+// rowsOf is the union of the axes of the sums' results.
+func (a *analysis) rowsOf(weights []*operand) analyse.RangeSet {
+	var s analyse.RangeSet
+	for _, w := range weights {
+		s = s.Union(a.free.Of(w.sum))
+	}
+	return s
+}
+
+// lastStore is the innermost store axis of constant extent above 1 in a list.
+func (a *analysis) lastStore(list []int) int {
+	return lists.Last(list, func(i int) bool { return a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 }, -1)
+}

@@ -18,7 +18,7 @@ type planner struct {
 	taken map[int]int64 // points of an axis that Opts have split off
 	done  map[int]bool  // axes that no later step may touch
 
-	heldAxes analyse.RangeSet // of stores: those whose points are all copies of a thread, such as the tokens of a batch
+	heldAxes analyse.RangeSet // of stores: those whose points are all copies of a thread, such as the tokens of a batch, or of which a block has one
 
 	inBlock threadSplits // what a block's threads share of each axis
 }

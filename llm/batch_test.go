@@ -68,11 +68,12 @@ func TestBatchEmulated(t *testing.T) {
 }
 
 // batchShapes are models whose weights a GPU streams or multiplies in tiles: rows of
-// whole blocks, of three blocks that no warp divides, and of types with minima.
+// whole blocks, of three blocks that no warp divides, of types with minima, and of experts.
 var batchShapes = []string{
 	"llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=907,quant=q6_k",
 	"qwen2:d=768,layers=1,heads=12,kv=2,head=64,ff=1280,vocab=907,quant=q5_k",
 	"llama:d=512,layers=1,heads=8,kv=4,head=64,ff=1792,vocab=1031,quant=q4_k",
+	"qwen3moe:d=256,layers=1,heads=4,kv=2,head=64,ff=256,experts=8,used=3,vocab=907,quant=q3_k",
 }
 
 // batchLimits are for sums in another order, which in int8 round some activations the
@@ -85,6 +86,7 @@ func TestBatchSizesEmulated(t *testing.T) {
 	sameBatchLogits(t, "cuda:emu", batchShapes[:1], []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 5, 8)
 	sameBatchLogits(t, "cuda:emu", batchShapes[1:2], []nn.Numeric{nn.Exact}, 3, 8)
 	sameBatchLogits(t, "cuda:emu", batchShapes[1:2], []nn.Numeric{nn.Int8}, 2, 5)
+	sameBatchLogits(t, "cuda:emu", batchShapes[3:], []nn.Numeric{nn.Exact}, 2)
 	// Few multiprocessors: the keys of a head are one block's tile, and the values its rows beside it.
 	sameBatchLogits(t, "cuda:emu:sm_87", []string{"qwen3:d=256,layers=1,heads=8,kv=8,head=128,ff=512,vocab=907,quant=q4_k_s,pure=1"}, []nn.Numeric{nn.Int8}, 2)
 }

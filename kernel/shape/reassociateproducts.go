@@ -28,6 +28,7 @@ func reassociateProducts(st *State, sink *ir.UOp) *ir.UOp {
 	if !staged && !st.Options.FMA {
 		return sink
 	}
+	h.store = h.store.Minus(gridAxes(st, h.free, sink, st.Axes))
 	return st.Arena.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		if !analyse.IsFloatSum(u) {
 			return nil

@@ -10,8 +10,8 @@ import (
 	"tgc/kernel/plan"
 )
 
-// A reduce that depends on no range at all, such as the mean square of a norm,
-// is computed once before a block's rows. Where it runs over the same
+// A reduce that depends on no range at all, such as the mean square of a norm, or
+// only on those of which a block has one point (gridAxes), is computed once before a block's rows. Where it runs over the same
 // ranges as the sums of the rows, it would be shared out as they are: every row
 // of threads would compute it again. It gets ranges of its own, over all
 // threads of the block.
@@ -23,15 +23,17 @@ func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Ax
 	if err != nil {
 		return sink, plans
 	}
+	grid := gridAxes(st, free, sink, plans)
+	once := func(u *ir.UOp) bool { return free.Of(u).Minus(grid).Empty() }
 	elsewhere := make(map[*ir.UOp]bool) // ranges of reduces that depend on others
 	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpReduce && !free.Of(u).Empty() {
+		if u.Op == ir.OpReduce && !once(u) {
 			elsewhere[u.ReduceRange()] = true
 		}
 	}
 	replace := make(map[*ir.UOp]*ir.UOp)
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
-		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Of(u).Empty() {
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && once(u) {
 			if to, fresh := overBlock(st, free, u, elsewhere); to != nil {
 				replace[u], plans = to, append(plans, fresh...)
 			}
@@ -72,7 +74,8 @@ func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool
 
 // rangesOf are the ranges that a value is computed over, outer before inner.
 func rangesOf(free *plan.Free, u *ir.UOp) []*ir.UOp {
-	ranges := analyse.RangesIn(u)
+	outside := func(r *ir.UOp) bool { return free.Of(u).Has(free.Index.Of(r)) }
+	ranges := slices.DeleteFunc(analyse.RangesIn(u), outside)
 	slices.SortFunc(ranges, func(a, b *ir.UOp) int { return free.Index.Of(a) - free.Index.Of(b) })
 	return ranges
 }

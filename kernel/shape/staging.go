@@ -11,8 +11,8 @@ import (
 )
 
 // stageInvariants stages, once per worker, what loops over reduce axes with a
-// STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
-// product with a folded norm.
+// STAGE Opt compute without any store range that has several points in a worker: x[k]*g[k]
+// of a matrix-vector product with a folded norm.
 func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	h, err := newHoister(st, sink)
 	if err != nil {
@@ -27,10 +27,10 @@ func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	if over.Empty() {
 		return sink, plans
 	}
-	copies := h.copiesOf(plans)
-	h.store = h.store.Minus(copies)
+	outside := h.copiesOf(plans).Union(gridAxes(st, h.free, sink, plans))
+	h.store = h.store.Minus(outside)
 	h.wanted = func(free analyse.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
-	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free.Minus(copies) }
+	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free.Minus(outside) }
 	return h.run(sink, plans)
 }
 
