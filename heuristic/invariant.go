@@ -90,9 +90,9 @@ func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
 }
 
 // commonFactors are the factors of a sum's product that depend on none of some store axes, nor on the weight itself, and what they depend on
-// together: activations and the gain of a norm, which a plan that stages them multiplies with each other first.
+// together: activations and the gain of a norm, which a plan of a GPU that stages them multiplies with each other first.
 func (a *analysis) commonFactors(w *operand, sum *ir.UOp, stores analyse.RangeSet) (factors []*ir.UOp, free analyse.RangeSet) {
-	if !analyse.IsFloatSum(sum) {
+	if a.desc.Kind != target.GPU || !analyse.IsFloatSum(sum) {
 		return nil, free
 	}
 	factors = lists.Filter(analyse.Factors(sum.Src[0]), func(f *ir.UOp) bool {

@@ -315,7 +315,7 @@ func TestLastLayerForWantedTokens(t *testing.T) {
 
 // Activations of a token and the gain of their norm are multiplied once for a block of its experts' rows, in shared memory.
 func TestExpertsOfTokensShareActivations(t *testing.T) {
-	m := openOutline(t, "qwen3moe:d=2048,layers=1,heads=32,kv=4,head=128,ff=768,experts=16,used=8,vocab=2056,tied=0,pure=1,quant=q3_k")
+	m := openOutline(t, "qwen3moe:d=2048,layers=1,heads=32,kv=4,head=128,ff=768,experts=128,used=8,vocab=2056,tied=0,pure=1,quant=q3_k")
 	for _, batch := range []int{2, 8} {
 		manifest := describeStep(t, m, llm.Variant{Batch: batch, Tokens: 1, Context: 64}, 8, "ptx:sm_90")
 		at := slices.IndexFunc(manifest.Kernels, func(k engine.ManifestKernel) bool {
