@@ -56,7 +56,7 @@ func rows() []pass.Row[*State] {
 			"A reduce that depends on no range gets axes of its own, shared by all threads of the block.",
 			"Shared out as the sums of the rows are, every row of threads would compute it again."), Run: onAxes(spreadConstantReduces)},
 		{Info: shaped("stage-invariants", axesPlanned, "",
-			"STAGE of a reduce axis: values in its loop that depend on no store range lie in an array.",
+			"STAGE of a reduce axis: values in its loop that depend on no store range of which a block has several points lie in an array.",
 			"They are computed once for a worker or block, not once for each row."), Run: onAxes(stageInvariants)},
 		{Info: required(shaped("split-stores", axesPlanned, storesSplit,
 			"The ranges of stores become sub-axes with roles.",
