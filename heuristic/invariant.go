@@ -41,6 +41,9 @@ func (a *analysis) blockAxes(weights []*operand) (axes analyse.RangeSet) {
 	}
 	all := a.ownRows(weights).Meet(a.storeSet())
 	row := a.lastStore(all.List())
+	if row < 0 {
+		return axes
+	}
 	for _, w := range weights {
 		chain := setOf(w.chain)
 		for _, u := range ofSum(w.sum) {

@@ -129,3 +129,14 @@ func TestRowsOfExpertsShareActivations(t *testing.T) {
 		}
 	}
 }
+
+// Rows whose number is known only where a kernel runs are no block's: nothing is what they share.
+func TestRowsOfVariableNumber(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	b := newBuilder()
+	const most, k = 64, 2048
+	x, out, w := b.param(0, ir.F32, k), b.param(2, ir.F32, most), b.weight(1, "Q8_0", most, k)
+	n, r := b.rngOf(b.Var(ir.VarArg{Name: "rows", Lo: 0, Hi: most})), b.rng(k)
+	sink := b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, r), w(n, r)), r), list(n), list(n)))
+	checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, map[string]int64{"rows": 37})
+}
