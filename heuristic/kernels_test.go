@@ -230,7 +230,6 @@ func (b *builder) tokenExperts(format string, tokens, used, all, rows, k int64) 
 	return b.sink(b.Store(out, b.Mul(scale, b.sum(product, r)), list(t, j, n), list(t, j, n)))
 }
 
-// layerNormed: a matvec behind a staged row: z = (x - mean) * gamma.
 // grouped is a matrix of several for each group of tokens: [groups, tokens, rows].
 func (b *builder) grouped(format string, groups, tokens, rows, k int64) *ir.UOp {
 	const all = 4
@@ -243,6 +242,7 @@ func (b *builder) grouped(format string, groups, tokens, rows, k int64) *ir.UOp 
 	return b.sink(b.Store(out, b.sum(product, i), at, at))
 }
 
+// layerNormed: a matvec behind a staged row: z = (x - mean) * gamma.
 func (b *builder) layerNormed(format string, rows, k int64) *ir.UOp {
 	x, gamma, out := b.param(0, ir.F32, k), b.param(3, ir.F32, k), b.param(2, ir.F32, rows)
 	n, r, z, m := b.rng(rows), b.rng(k), b.rng(k), b.rng(k)
