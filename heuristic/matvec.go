@@ -305,6 +305,7 @@ func (p *planner) stageInvariant(weights ...*operand) {
 // asked for: two of them come as far in a time as one of twice the length. Gate and up in Q4_K, int8, one Zen 5 core, GB/s at 3, 4, 6 and
 // 8 KiB each: 37.1, 39.0, 36.7, 34.7. Loops that make floats of weights read as fast at any of these.
 func (p *planner) finish(weights []*operand) {
+	p.rollUnits(weights)
 	share := 1
 	if p.dotted() {
 		share = len(p.matricesOf(weights))

@@ -111,7 +111,7 @@ func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
 
 // mayJoin checks the loops of a group's first value and of another: the anchor uses
 // all loops of one of them, which then are the first ones of the other, or both have
-// the same and the anchor uses some of them.
+// the same, the anchor uses some of them, and neither has a tile that the other has not.
 func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
 	for _, w := range group {
 		if readsAround(s, w, v) || readsAround(s, v, w) {
@@ -120,7 +120,20 @@ func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
 	}
 	shared := sharedAnchor(s.Exprs, group[0], v)
 	least := min(len(group[0].StoreLoops()), len(v.StoreLoops()))
-	return shared == least || shared > 0 && equalLoops(group[0], v)
+	return shared == least || shared > 0 && equalLoops(group[0], v) && !tilesApart(s.Exprs, group[0], v, shared)
+}
+
+// tilesApart reports a stage of one of two values that depends on more loops than what they share, but not on all: a head of keys, of
+// which rotations read pairs. Its points want to be rows of one work unit, and those of the other value, along the same loop, rows of several.
+func tilesApart(s *expr.Exprs, x, y *state.Value, shared int) bool {
+	of, others := anchors(s, x), anchors(s, y)
+	apart := func(list, others []*ir.UOp) bool {
+		return slices.ContainsFunc(list, func(anchor *ir.UOp) bool {
+			n, _ := anchor.Src[1].Int()
+			return anchor.Src[0].Op == ir.OpStage && int(n) > shared && int(n) < len(x.StoreLoops()) && !slices.Contains(others, anchor)
+		})
+	}
+	return apart(of, others) || apart(others, of)
 }
 
 // readsAround reports that v reads around what w stores (forward-stores). In one
