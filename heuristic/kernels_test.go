@@ -230,6 +230,22 @@ func (b *builder) tokenExperts(format string, tokens, used, all, rows, k int64) 
 	return b.sink(b.Store(out, b.Mul(scale, b.sum(product, r)), list(t, j, n), list(t, j, n)))
 }
 
+// rankedExperts: out[t,j,n] = sum_k W[e, n, k] * x[t,k], where e is the place of the j-th largest of a token's scores, whose order is computed
+// for each point.
+func (b *builder) rankedExperts(format string, tokens, used, all, rows, k int64) *ir.UOp {
+	x, scores, out := b.param(0, ir.F32, tokens, k), b.param(3, ir.F32, tokens, all), b.param(2, ir.F32, tokens, used, rows)
+	w := b.weight(1, format, all*rows, k)
+	t, j, n, r := b.rng(tokens), b.rng(used), b.rng(rows), b.rng(k)
+	e, other := b.rng(all), b.rng(all)
+	larger := b.Where(b.Binary(ir.OpCmpLt, b.Load(scores, t, e), b.Load(scores, t, other)), b.ConstInt(ir.I32, 1), b.ConstInt(ir.I32, 0))
+	rank := b.stage(b.sum(larger, other), e)
+	z := b.rng(all)
+	chosen := b.Where(b.Binary(ir.OpCmpEq, b.Load(rank, z), b.Cast(j, ir.I32)), b.Cast(z, ir.I32), b.ConstInt(ir.I32, 0))
+	id := b.Binary(ir.OpMin, b.Cast(b.sum(chosen, z), ir.Idx), b.Index(all-1))
+	product := b.Mul(w(b.Add(b.Mul(id, b.Index(rows)), n), r), b.Load(x, t, r))
+	return b.sink(b.Store(out, b.sum(product, r), list(t, j, n), list(t, j, n)))
+}
+
 // grouped is a matrix of several for each group of tokens: [groups, tokens, rows].
 func (b *builder) grouped(format string, groups, tokens, rows, k int64) *ir.UOp {
 	const all = 4

@@ -159,10 +159,7 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 		}
 	}
 	if row := p.recordRow(weights); row >= 0 {
-		if how, ok := p.clone().matvecRecords(weights, row); ok {
-			p.matvecRecords(weights, row)
-			return fmt.Sprintf("%s x %d tokens at once", how, p.points(w.reuse))
-		}
+		return fmt.Sprintf("%s x %d tokens at once", p.matvecRecords(weights, row), p.points(w.reuse))
 	}
 	how := p.streamSums(weights, p.points(w.reuse) <= wordTokens, func(o *operand) (int64, int64) {
 		return lanesOf(p.desc), max(p.iteration(o)/p.fewLanes(o), 1)

@@ -50,10 +50,7 @@ func tryMatvec(a *analysis) proposal {
 	}
 	p := a.plan()
 	if row := a.recordRow(weights); row >= 0 {
-		if how, ok := p.matvecRecords(weights, row); ok {
-			return p.streams(weights, how)
-		}
-		p = a.plan()
+		return p.streams(weights, p.matvecRecords(weights, row))
 	}
 	if i := p.resultAxis(); i >= 0 && !a.lanesAlongRows(weights[0]) && p.chainLanes(weights[0].chain) == 1 {
 		return a.declinedFor(i, "no-lanes", "sums whose terms lie apart, of which neighbours along %s may be lanes", a.axes[i].Name)

@@ -52,8 +52,9 @@ func (a *analysis) rowStride(w *operand, axis int) int64 {
 	return 1
 }
 
-// matvecRecords runs lanes along the rows of records.
-func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok bool) {
+// matvecRecords runs lanes along the rows of records. Floats are words of packed bytes, or where their activations have no room for
+// that, those of tiles of tokens that a mixture has sent to its experts for example, point by point.
+func (p *planner) matvecRecords(weights []*operand, row int) (how string) {
 	lanes := p.recordLanes(weights)
 	p.split(plan.VECTOR, row, lanes)
 	p.done[row] = true
@@ -69,12 +70,13 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 			p.add(plan.PACK, p.axes[last].Name, 1)
 			p.done[last] = true
 		default:
-			return "", false
+			p.stageInvariant(w)
+			p.unrollRecord(w, lanes, packedSteps)
 		}
 	}
 	p.besideSums(weights)
 	p.finish(weights)
-	return fmt.Sprintf("lanes %d interleaved rows", lanes), true
+	return fmt.Sprintf("lanes %d interleaved rows", lanes)
 }
 
 // recordLanes are the rows of a record that are lanes: all of them, or those of one register where several uses of them would

@@ -81,7 +81,7 @@ func recordsFor(f *gguf.File, chosen engine.Records, desc *target.Desc, mode nn.
 		return packed.MostRecordBits
 	case mode == nn.Exact:
 		return engine.RecordsAlways
-	case mode == nn.Int8 && desc.RecordDots:
+	case (mode == nn.Int8 || mode == nn.Int16) && desc.RecordDots:
 		return packed.MostRecordBits
 	}
 	return engine.RecordsNever

@@ -57,12 +57,12 @@ func TestDecidedLayouts(t *testing.T) {
 			t.Errorf("%s: decisions %v, want one from %q", name, got.Decisions, c.origin)
 		}
 	}
-	// Cores on which dots of bytes run faster from records have them in int8, and of whole bytes in exact mode.
+	// Cores on which dots of bytes run faster from records have them in modes of bytes, and of whole bytes in exact mode.
 	intel := mustTarget(t, "llvm:sapphirerapids")
 	bytes := syntheticModel(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=512,vocab=512,quant=q8_0")
 	for c, want := range map[layoutCase]int{
-		{m, nn.Int8}: packed.MostRecordBits, {m, nn.Exact}: packed.RecordBits, {m, nn.Int16}: 0,
-		{bytes, nn.Int8}: packed.MostRecordBits, {bytes, nn.Exact}: packed.MostRecordBits, {bytes, nn.Int16}: 0,
+		{m, nn.Int8}: packed.MostRecordBits, {m, nn.Exact}: packed.RecordBits, {m, nn.Int16}: packed.MostRecordBits,
+		{bytes, nn.Int8}: packed.MostRecordBits, {bytes, nn.Exact}: packed.MostRecordBits, {bytes, nn.Int16}: packed.MostRecordBits,
 	} {
 		mode := c.mode
 		step, err := llm.CompileStep(t.Context(), c.model, llm.Variant{Batch: 1, Tokens: 1, Context: 64, Numeric: mode}, 8, intel, engine.Config{})

@@ -76,6 +76,53 @@ kernel 0
 kernel 1
 `
 
+// headText is two values of heads, which share a stage of their token. Value 0 has a tile of its head besides, of which it reads pairs.
+const headText = `values 2 ranges 4110
+%0 = buffer f32 [0] 4 8
+%1 = param f32 [0] 4 8
+%2 = buffer f32 [1] 4 2 8
+%3 = param f32 [1] 4 2 8
+%4 = buffer f32 [2] 4 2 8
+%5 = param f32 [2] 4 2 8
+%6 = buffer f32 [3] 4 2 8
+%7 = param f32 [3] 4 2 8
+%8 = param f32 [4] 4 2 8
+%9 = param f32 [5] 4 2 8
+%10 = range idx [4097] 4
+%11 = range idx [4098] 2
+%12 = range idx [4099] 8
+%13 = range idx [4100] 4
+%14 = range idx [4101] 2
+%15 = range idx [4102] 8
+%16 = range idx [1] 8
+%17 = load f32 %1 %10 %16
+%18 = stage f32 [auto] %17 %16
+%19 = load f32 %3 %10 %11 %16
+%20 = stage f32 [auto] %19 %16
+%21 = floormod idx %12 4
+%22 = load f32 %20 %21
+%23 = load f32 %18 %12
+%24 = mul f32 %23 %22
+%25 = value f32 [0] 4 2 8
+%26 = load f32 %1 %13 %16
+%27 = stage f32 [auto] %26 %16
+%28 = load f32 %27 %15
+%29 = load f32 %3 %13 %14 %15
+%30 = mul f32 %28 %29
+%31 = value f32 [1] 4 2 8
+version 0 buffer %0 param %1
+version 1 buffer %2 param %3
+version 2 buffer %4 param %5
+version 3 buffer %6 param %7
+version 4 buffer %4 param %8 number 1 previous 2 writer 0
+version 5 buffer %6 param %9 number 1 previous 3 writer 1
+value 0 node %25 ranges %10 %11 %12 body %24 index %10 %11 %12 target 4
+value 1 node %31 ranges %13 %14 %15 body %30 index %13 %14 %15 target 5
+launch
+kernel 0
+kernel 1
+`
+
 // withText replaces parts of a text, each of which must be there.
 func withText(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
@@ -90,7 +137,7 @@ func withText(t *testing.T, text string, pairs ...string) string {
 
 // Values of one level that hold the same softmax are stored by one kernel if their
 // loops are the same, or one has the first loops of the other; but not where one reads
-// around what the other one stores.
+// around what the other one stores, nor where one has a tile of rows that are rows apart of the other.
 func TestJoinStores(t *testing.T) {
 	with := func(pairs ...string) string { return withText(t, joinText, pairs...) }
 	for _, c := range []struct {
@@ -104,6 +151,9 @@ func TestJoinStores(t *testing.T) {
 		{"loops of another extent", with("range idx [4100] 8", "range idx [4100] 5", "value f32 [1] 4 8", "value f32 [1] 4 5",
 			"buffer f32 [4] 4 8", "buffer f32 [4] 4 5", "param f32 [4] 4 8", "param f32 [4] 4 5", "param f32 [6] 4 8", "param f32 [6] 4 5"), false},
 		{"rows around the stored ones", with("version 7 buffer %12 param %13", "version 7 buffer %4 param %13 under 5"), false},
+		{"a head's tile of one", headText, false},
+		{"tiles of both", withText(t, headText, "%29 = load f32 %3 %13 %14 %15", "%29 = load f32 %3 %13 %14 %16\n%32 = stage f32 [auto] %29 %16\n%33 = load f32 %32 %15", "%30 = mul f32 %28 %29", "%30 = mul f32 %28 %33"), true},
+		{"no tile", withText(t, headText, "%22 = load f32 %20 %21", "%22 = load f32 %3 %10 %11 %12"), true},
 	} {
 		got, err := schedule.RunPass(t.Context(), ir.NewArena(), "join-stores", c.text, schedule.DefaultOptions())
 		if err != nil {

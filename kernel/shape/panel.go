@@ -28,6 +28,11 @@ const panelRun = 16
 // several is then loaded once.
 const panelCopies = 8
 
+// recordCopies is the same of interleaved rows, which are decoded point by point: a group's scale is then made once. A Xeon, prompts of 32 and 128
+// tokens in exact mode, ms of two layers of 1280 x 3584 with 8 and 32 points: IQ4_XS 14.3 and 11.5, 40.3 and 35.9, IQ3_S 13.6 and 11.1,
+// 38.4 and 36.4 (docs/bench/cpu-experts.txt).
+const recordCopies = 32
+
 // turns reports a value whose lanes are rows and which is decoded along k: packed, or floats whose rows
 // lie along k in memory.
 func (h *hoister) turns(u *ir.UOp) bool {
@@ -178,7 +183,7 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, word int64) {
 	case word > 1:
 		lanes /= word
 	case h.inRecords(u):
-		lanes = 1 // rows are lanes in memory already
+		lanes, copies = 1, recordCopies // rows are lanes in memory already
 	case !h.packed(u):
 		// A square of a register of rows; wider tiles are as long as a value may be.
 		lanes, copies = min(int64(max(h.st.Desc.VectorBytes/4, 1)), plan.MaxLanes/h.lanePoints(u)), 1
