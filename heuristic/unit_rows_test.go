@@ -55,3 +55,19 @@ func TestRowsOfUnits(t *testing.T) {
 		checkPlan(t, b.Arena, sink, chosen.Plan, desc, nil)
 	}
 }
+
+// Interleaved rows stay lanes where the activations of a kernel, gathered for many tiles, have no room as words.
+func TestRecordsOfManyTiles(t *testing.T) {
+	desc := mustTarget(t, "llvm:sapphirerapids").WithRecords(packed.MostRecordBits)
+	for _, c := range []struct {
+		groups, tokens int64
+		words          bool
+	}{{4, 8, true}, {64, 8, false}, {256, 3, false}} {
+		b := newBuilder()
+		chosen := choose(t, b, b.grouped("Q4_K", c.groups, c.tokens, 1024, 1024), desc, heuristic.Knobs{})
+		text := chosen.Plan.String()
+		if strings.Contains(text, "PACK") != c.words || !strings.Contains(text, "VECTOR s2 16") || strings.Contains(text, "VECTOR r") {
+			t.Errorf("%d tiles of %d tokens, words %v: %s", c.groups, c.tokens, c.words, text)
+		}
+	}
+}

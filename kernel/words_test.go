@@ -34,6 +34,17 @@ func TestMasksOfWords(t *testing.T) {
 	}
 }
 
+// The body that fills a panel of interleaved rows has all 32 points of a group, whose scale is then made once.
+func TestGroupsOfPanels(t *testing.T) {
+	for _, name := range []string{"Q8_0", "Q4_K", "IQ4_XS"} {
+		b := newBuilder()
+		p := lowerText(t, b, packedMatmul(b, name, 8, 32, 512), "STAGE s1; VECTOR s1 16; UPCAST s0 4; ROLL s0; FMA", target.ForCPU("znver5", nil, 1).WithRecords(packed.MostRecordBits))
+		if n := instructions(p, program.Store); n != 32+4 {
+			t.Errorf("%s: %d stores, want those of 32 points and of four results", name, n)
+		}
+	}
+}
+
 // lowerRecords lowers a product of 32 interleaved rows of 512 weights.
 func lowerRecords(t *testing.T, format, plan string) *program.Program {
 	t.Helper()

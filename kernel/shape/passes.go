@@ -53,7 +53,7 @@ func rows() []pass.Row[*State] {
 			"FMA, and GROUP on a GPU or STAGE of a store axis on a CPU: two sums over the same loops that are added become one.",
 			"Of scales and minima warps would combine two numbers of a row in shared memory, and a tile would keep two registers for each of its results."), Run: onSink(joinSums)},
 		{Info: shaped("spread-constant-reduces", axesPlanned, "",
-			"A reduce that depends on no range gets axes of its own, shared by all threads of the block.",
+			"A reduce that depends on no range of which a block has several points gets axes of its own, shared by all threads of the block.",
 			"Shared out as the sums of the rows are, every row of threads would compute it again."), Run: onAxes(spreadConstantReduces)},
 		{Info: shaped("stage-invariants", axesPlanned, "",
 			"STAGE of a reduce axis: values in its loop that depend on no store range of which a block has several points lie in an array.",
