@@ -126,14 +126,10 @@ func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
 // tilesApart reports a stage of one of two values that depends on more loops than what they share, but not on all: a head of keys, of
 // which rotations read pairs. Its points want to be rows of one work unit, and those of the other value, along the same loop, rows of several.
 func tilesApart(s *expr.Exprs, x, y *state.Value, shared int) bool {
-	of, others := anchors(s, x), anchors(s, y)
-	apart := func(list, others []*ir.UOp) bool {
-		return slices.ContainsFunc(list, func(anchor *ir.UOp) bool {
-			n, _ := anchor.Src[1].Int()
-			return anchor.Src[0].Op == ir.OpStage && int(n) > shared && int(n) < len(x.StoreLoops()) && !slices.Contains(others, anchor)
-		})
-	}
-	return apart(of, others) || apart(others, of)
+	return slices.ContainsFunc(slices.Concat(anchors(s, x), anchors(s, y)), func(anchor *ir.UOp) bool {
+		n, _ := anchor.Src[1].Int()
+		return anchor.Src[0].Op == ir.OpStage && int(n) > shared && int(n) < len(x.StoreLoops())
+	})
 }
 
 // readsAround reports that v reads around what w stores (forward-stores). In one
