@@ -1,8 +1,6 @@
 package heuristic
 
-import (
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // lookups are numbers of look-ups: permutes select among few bytes, the values of an
 // entry of a longer table are loaded together.

@@ -62,9 +62,10 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 // gain, where memory has room for them beside the file. A copy of the weights is made in memory, in large pages. One Zen 5 core, decode,
 // GB/s of a matrix in the file's order and in records: exact Q4_0 17 and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8 all
 // types gain where bytes have dots (target.Desc.RecordDots): one Zen 4 core, tokens a second of LLaMA 1B's layers, Q6_K
-// 104 and 188, Q4_K_M 137 and 253, Q4_0 143 and 303, Qwen2.5's Q5_K_M 104 and 187, Qwen3's Q8_0 133 and 173.
+// 104 and 188, Q4_K_M 137 and 253, Q4_0 143 and 303, Qwen2.5's Q5_K_M 104 and 187, Qwen3's Q8_0 133 and 173. In i16, of two
+// such digits: one Xeon core, us of two layers, Q6_K 1,980 and 1,182, Q4_K_M 1,970 and 929, IQ3_S 7,825 and 1,235 (docs/bench/cpu-experts.txt).
 //
-// Codes of tables that a register holds are in records in both modes, and grids as such codes (WeightCodes).
+// Codes of tables that a register holds are in records in all of these modes, and grids as such codes (WeightCodes).
 //
 // Wider weights than packed.RecordBits pay in exact mode where they are whole bytes (there Q8_0 100 and 165), and all where the
 // core follows the stream of records by itself (Q6_K 80 and 109, Q5_K_M 94 and 104).
