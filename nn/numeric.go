@@ -188,14 +188,23 @@ func isRow(shape tensor.Shape) bool {
 	return !slices.ContainsFunc(shape[:len(shape)-1], func(n *ir.UOp) bool { return !n.IsInt(1) })
 }
 
-// Linear is x [.., K] times w [N, K] transposed: [.., N]. What is rounded may depend on the target (asHalves).
+// Linear is x [.., K] times w [N, K] transposed: [.., N]. What is rounded may depend on the target (asHalves, asExact).
 func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
 	return n.activations(x, w).Linear(w).OnTarget(func(desc *target.Desc) *tensor.Tensor {
-		if !n.asHalves(w, rowsOf(x.Shape()), desc) {
-			return nil
+		switch rows := rowsOf(x.Shape()); {
+		case n.asHalves(w, rows, desc):
+			return toBF16(x).Linear(toBF16(w))
+		case n.asExact(w, rows, desc):
+			return x.Linear(w)
 		}
-		return toBF16(x).Linear(toBF16(w))
+		return nil
 	})
+}
+
+// asExact reports rows that a target multiplies faster as they are than as two digits each, whose sums of groups have a scale.
+func (n Numeric) asExact(w *tensor.Tensor, rows int64, desc *target.Desc) bool {
+	least := desc.Tuning.ExactRows
+	return n == Int16 && w.IsPacked() && least > 0 && rows >= least
 }
 
 // asHalves reports rows that a target multiplies faster as bf16 with weights of bf16 than as bytes with packed ones, whose sums of groups

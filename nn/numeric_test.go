@@ -83,6 +83,43 @@ func TestManyRowsAreHalves(t *testing.T) {
 	}
 }
 
+// On targets that multiply many rows faster as they are than as two digits, i16 has the kernels of exact.
+func TestManyRowsOfDigitsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		target string
+		mode   nn.Numeric
+		rows   int
+		want   bool
+	}{
+		{"ptx:sm_90a", nn.Int16, 256, true},
+		{"ptx:sm_90a", nn.Int16, 255, false},
+		{"ptx:sm_90a", nn.Int8, 256, false},
+		{"ptx:sm_90a", nn.Half, 256, false},
+		{"ptx:sm_90", nn.Int16, 256, false},
+		{"llvm:x86-64-v4", nn.Int16, 256, false},
+	} {
+		desc, err := target.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernels := func(mode nn.Numeric) (texts []string) {
+			g := tensor.NewGraph()
+			g.Output("y", mode.Linear(g.Input("x", ir.F32, c.rows, 256), g.Packed("w", "Q4_K", 64, 256)))
+			step, err := g.Compile(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range step.Kernels {
+				texts = append(texts, ir.Text(k.AST))
+			}
+			return texts
+		}
+		if got := slices.Equal(kernels(c.mode), kernels(nn.Exact)); got != c.want {
+			t.Errorf("%s: %d rows in %s are exact: %t, want %t", c.target, c.rows, c.mode, got, c.want)
+		}
+	}
+}
+
 // Beside weights of 16 bits activations of many rows become what the weights are, in int8, or f16, in f16 and for weights of f16,
 // where they saturate. Few rows, and those beside weights of bf16 in f16, keep what they are.
 func TestLinearBesideFloats(t *testing.T) {

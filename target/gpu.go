@@ -88,6 +88,10 @@ const portableCluster = 8
 // lost 15 (docs/bench/h100-halves.txt).
 const halfRows = 16
 
+// exactRows of a GPU whose warpgroups multiply scaled halves. H200, us of prompts in i16, of digits and exact, 256 tokens: Q4_K_M 835 and 794, TQ1_0 1,275
+// and 812, Q8_0 658 and 753; 512 tokens: 1,353 and 1,055, 2,161 and 975, 1,083 and 980; of 128 half of the types are slower (docs/bench/h200-i16.txt).
+const exactRows = 256
+
 // ForGPU describes an NVIDIA architecture from 75 up, 90 say; special is the
 // "a" form, whose instructions no later architecture has.
 func ForGPU(sm int, special bool) (*Desc, error) {
@@ -126,6 +130,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 	}
 	if special {
 		d.Name += "a"
+		d.Tuning.ExactRows = exactRows
 	}
 	for _, c := range gpuContractions {
 		if sm >= c.from && (!c.exact || special && sm/10 == c.from/10) {

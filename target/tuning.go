@@ -25,6 +25,9 @@ type Tuning struct {
 	// HalfRows is from how many rows on 8-bit activations and the packed weights beside them are multiplied as
 	// bf16, which matrix instructions sum up without the scales of groups; 0: never.
 	HalfRows int64
+	// ExactRows is from how many rows on activations beside packed weights are multiplied faster as they are than as two digits of 8 bits
+	// (docs/bench/h200-i16.txt); 0: never.
+	ExactRows int64
 	// BlockRows and BlockElements are up to how many rows of activations, of how many elements in all, each block of threads
 	// norms and rounds for itself: a kernel that does it for all of them is a launch. 0: only a single row.
 	BlockRows, BlockElements int64
