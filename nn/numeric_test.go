@@ -96,6 +96,7 @@ func TestManyRowsOfDigitsAreExact(t *testing.T) {
 		{"ptx:sm_90a", nn.Int8, 256, false},
 		{"ptx:sm_90a", nn.Half, 256, false},
 		{"ptx:sm_90", nn.Int16, 256, false},
+		{"ptx:sm_100a", nn.Int16, 256, false},
 		{"llvm:x86-64-v4", nn.Int16, 256, false},
 	} {
 		desc, err := target.Parse(c.target)

@@ -130,12 +130,14 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 	}
 	if special {
 		d.Name += "a"
-		d.Tuning.ExactRows = exactRows
 	}
 	for _, c := range gpuContractions {
 		if sm >= c.from && (!c.exact || special && sm/10 == c.from/10) {
 			d.Contractions = append(d.Contractions, c.row)
 		}
+	}
+	if d.HasGroupMatrices() {
+		d.Tuning.ExactRows = exactRows
 	}
 	return d, nil
 }
