@@ -50,6 +50,7 @@ var optionCases = []struct {
 	{"CHAINS 2", "UNROLL r0 8", func(b *builder) *ir.UOp {
 		return masked(b, "max", 8, 64, 8, func(q, n, _ *ir.UOp) *ir.UOp { return b.Lt(n, b.i(64)) })
 	}},
+	{"SUMS apart", "UPCAST s0 2; VECTOR r0 16; FMA", func(b *builder) *ir.UOp { return gatedTokens(b, "Q6_K", 2, 8, 512) }},
 	{"FILL 1", "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; STAGE s1; MMA r1; FMA", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) }},
 	{"LOADS 1", "VECTOR r0 8; WARP r0 8; GROUP r0 4; STAGE r0", heldRows},
 	{"INLINE 1", heldGroups, biasedGroups},

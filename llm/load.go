@@ -60,15 +60,16 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 
 // recordsFor decides whether a CPU reads weights whose rows are interleaved, by what the modes
 // gain, where memory has room for them beside the file. A copy of the weights is made in memory, in large pages. One Zen 5 core, decode,
-// GB/s of a matrix in the file's order and in records: exact Q4_0 17 and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8 all
+// GB/s of a matrix in the file's order and in records: exact Q4_0 17 and 34, Q4_K 18 and 26. In int8 all
 // types gain where bytes have dots (target.Desc.RecordDots): one Zen 4 core, tokens a second of LLaMA 1B's layers, Q6_K
 // 104 and 188, Q4_K_M 137 and 253, Q4_0 143 and 303, Qwen2.5's Q5_K_M 104 and 187, Qwen3's Q8_0 133 and 173. In i16, of two
 // such digits: one Xeon core, us of two layers, Q6_K 1,980 and 1,182, Q4_K_M 1,970 and 929, IQ3_S 7,825 and 1,235 (docs/bench/cpu-experts.txt).
 //
 // Codes of tables that a register holds are in records in all of these modes, and grids as such codes (WeightCodes).
 //
-// Wider weights than packed.RecordBits pay in exact mode where they are whole bytes (there Q8_0 100 and 165), and all where the
-// core follows the stream of records by itself (Q6_K 80 and 109, Q5_K_M 94 and 104).
+// Weights wider than packed.RecordBits are in records in exact mode where they are whole bytes (Zen 4: Q8_0 100 and 165 tokens a second), and on
+// the cores on which all were seen to pay, Zen 4 (Desc.PrefetchRows; Q6_K 80 and 109) and Zen 5 (Desc.PrefetchOnce; LLaMA 1B's layers, Q6_K 142 and
+// 197, Q5_K_M 193 and 202, Q4_K_M 211 and 223, OLMoE 250 and 276).
 //
 // With registers of half a record (AVX2) exact sums of wider weights stay in the file's order: Q8_0 gains 30 % from records, Q6_K and Q5_K 10,
 // but a batch's logits then differ from those of a sequence alone by more (OLMoE in Q8_0, NMSE 6.9e-12 and 1.9e-11).
@@ -78,7 +79,7 @@ func recordsFor(f *gguf.File, chosen engine.Records, desc *target.Desc, mode nn.
 		return chosen
 	case !desc.CanInterleave() || !roomFor(bytes):
 		return engine.RecordsNever
-	case mode == nn.Exact && desc.RecordDots && desc.VectorBytes >= wholeRecord && (desc.PrefetchRows == 0 || allWholeBytes(f)):
+	case mode == nn.Exact && desc.RecordDots && desc.VectorBytes >= wholeRecord && (desc.PrefetchRows == 0 || desc.PrefetchOnce || allWholeBytes(f)):
 		return packed.MostRecordBits
 	case mode == nn.Exact:
 		return engine.RecordsAlways

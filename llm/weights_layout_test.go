@@ -73,6 +73,15 @@ func TestDecidedLayouts(t *testing.T) {
 			t.Errorf("%s of %s by price: records of %d bits, want %d", mode, c.model.File.Tensors()[0].Type, got, want)
 		}
 	}
+	for name, want := range map[string]int{"znver4": packed.MostRecordBits, "znver5": packed.MostRecordBits, "icelake-server": packed.RecordBits, "znver3": packed.RecordBits} {
+		step, err := llm.CompileStep(t.Context(), m, llm.Variant{Batch: 1, Tokens: 1, Context: 64}, 8, mustTarget(t, "llvm:"+name), engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := step.Compiled.Target.Records; got != want {
+			t.Errorf("exact Q6_K on %s: records of %d bits, want %d", name, got, want)
+		}
+	}
 	if plain, other := compile(nn.Int8, engine.Config{}), compile(nn.Int8, engine.Config{DB: dir}); plain.Kernels[0].Plan.String() == "" || database.BoardOf(plain.Target) == database.BoardOf(other.Target) {
 		t.Error("plans of either layout are for the same board")
 	}

@@ -40,6 +40,7 @@ const (
 	Loads
 	Inline
 	Carveout
+	Sums
 	numOptions
 )
 
@@ -118,6 +119,8 @@ var optionTable = [numOptions]optionInfo{
 	// best depends on the kernels around it, which run on the same multiprocessors: H200, 15 steps: search over
 	// their kernels gains 0 to 6.7 %, and no one division suits all (docs/bench/h200-carveouts.txt).
 	Carveout: {name: "carveout", least: 8, most: 228},
+	// Whether sums of different packed weights share a loop of a CPU; else by the registers that both need.
+	Sums: {name: "sums", words: []string{"together", "apart"}},
 }
 
 // Of is the value of an option.

@@ -19,6 +19,7 @@ type reducer struct {
 	below    map[*ir.UOp]*big.Int // bits: the reduces inside of each, by number
 	number   map[*ir.UOp]int      // of reduces, from 1 on
 	loopSums int                  // accumulated in the innermost loop being opened
+	others   []*ir.UOp            // weights that the open loops' reduces leave to loops of their own
 }
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
@@ -353,10 +354,10 @@ type carry struct {
 // runLoop emits the loop over range i for the wanted reduce (component comp of
 // a tuple) and leaves the results in the memo of the current scope.
 func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
-	members := l.sharedMembers(i, want, comp)
+	members, others := l.sharedMembers(i, want, comp)
 	var carries []carry
-	outer := l.loopSums
-	l.loopSums = 0
+	outer, left := l.loopSums, l.others
+	l.loopSums, l.others = 0, append(slices.Clip(left), others...)
 	for _, m := range members {
 		l.loopSums += len(l.combos(l.free.Of(m.node)))
 	}
@@ -386,16 +387,16 @@ func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 		}
 		return next
 	})
-	l.loopSums = outer
+	l.loopSums, l.others = outer, left
 	for k, c := range carries {
 		c.finish(results[k])
 	}
 }
 
-// sharedMembers picks the reduces that run in one loop with want.
-func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) []member {
+// sharedMembers picks the reduces that run in one loop with want. others are the weights of those that have loops of their own.
+func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) (members []member, others []*ir.UOp) {
 	d := l.scopes.top()
-	var members []member
+	room := &loopRoom{lowering: l.lowering, decoding: l.decodingOf(want)}
 	for _, u := range l.reduces[i] {
 		m, ok := l.memberAt(u, d)
 		needs := func(o member) bool { return l.contains(u, o.node) || l.contains(o.node, u) }
@@ -404,11 +405,14 @@ func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) []member {
 			m.comps = l.tuples.closure(u, append(m.comps, comp))
 		case u == want:
 		case !ok || needs(member{node: want}) || slices.ContainsFunc(members, needs):
+			room.leave(u)
+			continue
+		case !room.takes(u):
 			continue
 		}
 		members = append(members, m)
 	}
-	return members
+	return members, room.others
 }
 
 // memberAt reports a reduce whose place is the scope at depth d and which has

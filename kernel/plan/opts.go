@@ -60,6 +60,7 @@ const (
 	ONCE
 	GRID
 	WGMMA
+	SUMS
 	numOptKinds
 )
 
@@ -384,6 +385,10 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Operations of a value in a stage, up to which all that fill another stage from it compute it again.",
 		Before: "stage y[i] = f(x[i]); barrier; stage z[i] = g(y[i])",
 		After:  "stage z[i] = g(f(x[i]))"},
+	SUMS: {Name: "SUMS", Amount: amountNeeded, On: OnCPU, sets: program.Sums, Refusal: "its assembler orders the instructions of a loop",
+		Doc:    "Whether sums of different packed weights along one range share a loop. Without the Opt they do where registers hold what both need.",
+		Before: "for k: g += G[k]*x[k]; u += U[k]*x[k]",
+		After:  "for k: g += G[k]*x[k]\nfor k: u += U[k]*x[k]"},
 	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
 		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
 		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
