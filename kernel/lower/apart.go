@@ -6,7 +6,6 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
-	"tgc/target"
 )
 
 // Sums of different packed weights along one range, gate and up of a feed-forward layer, share a loop: what both multiply is loaded once.
@@ -35,16 +34,15 @@ type decoding struct {
 
 // loopRoom is what the reduces of a loop decode, and what those do that the loop has no room for.
 type loopRoom struct {
-	*lowering
 	decoding
 	others []*ir.UOp
+	chosen *program.Options
 }
 
 // takes reports a reduce that has room beside those of the loop, and counts it among them.
-func (r *loopRoom) takes(u *ir.UOp) bool {
-	d := r.decodingOf(u)
+func (r *loopRoom) takes(d decoding) bool {
 	if r.apart(d) {
-		r.leave(u)
+		r.leave(d)
 		return false
 	}
 	r.buffers, r.registers = append(r.buffers, d.buffers...), r.registers+d.registers
@@ -52,8 +50,8 @@ func (r *loopRoom) takes(u *ir.UOp) bool {
 }
 
 // leave notes the weights of a reduce that is none of the loop's: it asks for their lines where it reads them.
-func (r *loopRoom) leave(u *ir.UOp) {
-	if d := r.decodingOf(u); r.apart(d) {
+func (r *loopRoom) leave(d decoding) {
+	if r.apart(d) {
 		r.others = append(r.others, d.buffers...)
 	}
 }
@@ -64,18 +62,15 @@ func (r *loopRoom) apart(d decoding) bool {
 	if len(d.buffers) == 0 || len(r.buffers) == 0 || slices.ContainsFunc(d.buffers, shared) {
 		return false
 	}
-	if options := &r.Options.Program; options.Of(program.Sums) != 0 {
-		return options.Is(program.Sums, "apart")
+	if r.chosen.Of(program.Sums) != 0 {
+		return r.chosen.Is(program.Sums, "apart")
 	}
 	return r.registers+d.registers+spareRegisters > crowdedLoop
 }
 
-// decodingOf counts the accumulators of a reduce, one for each copy of the result in each of the sums around each other, and the fields that
-// a code is put together of.
-func (l *lowering) decodingOf(u *ir.UOp) (d decoding) {
-	if l.Desc.Kind == target.GPU || !analyse.IsSum(u) {
-		return decoding{}
-	}
+// decodingOf counts the accumulators of a reduce, so many registers in each of the sums around each other, and the fields that a code is put
+// together of.
+func decodingOf(u *ir.UOp, accumulators int) (d decoding) {
 	fields := 0
 	ir.Walk(func(x *ir.UOp) []*ir.UOp {
 		switch {
@@ -92,9 +87,8 @@ func (l *lowering) decodingOf(u *ir.UOp) (d decoding) {
 	if fields <= plainFields {
 		return decoding{}
 	}
-	lanes := l.points(l.free.Of(u.Src[0]).Meet(l.lanes).List())
-	each := max(int(lanes)*u.DType.Size()/l.Desc.VectorBytes, 1)
-	return decoding{d.buffers, int(l.points(l.free.Of(u).Meet(l.copies).List()))*each*sumLevels(u) + fields}
+	d.registers = accumulators*sumLevels(u) + fields
+	return d
 }
 
 // sumLevels is how many sums that decode weights are around each other, the outermost one included.

@@ -22,6 +22,7 @@ type lowering struct {
 	vector analyse.RangeSet // ranges that are lanes or unrolled
 	lanes  analyse.RangeSet
 	copies analyse.RangeSet // unrolled
+	others []*ir.UOp        // weights that the reduces of the open loops leave to loops of their own (apart.go)
 
 	scopes *scopes
 	exprs  *expressions

@@ -55,7 +55,7 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 		}
 	}
 	for _, u := range l.accesses[slot] {
-		if l.Roles[i] != plan.Serial || !l.free.Of(u).Has(i) || slices.Contains(l.loops.others, u.Src[0]) {
+		if l.Roles[i] != plan.Serial || !l.free.Of(u).Has(i) || slices.Contains(l.others, u.Src[0]) {
 			continue
 		}
 		if _, ok := l.scopes.depthOf(l.free.Of(u)); !ok {

@@ -19,7 +19,6 @@ type reducer struct {
 	below    map[*ir.UOp]*big.Int // bits: the reduces inside of each, by number
 	number   map[*ir.UOp]int      // of reduces, from 1 on
 	loopSums int                  // accumulated in the innermost loop being opened
-	others   []*ir.UOp            // weights that the open loops' reduces leave to loops of their own
 }
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
@@ -396,7 +395,7 @@ func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 // sharedMembers picks the reduces that run in one loop with want. others are the weights of those that have loops of their own.
 func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) (members []member, others []*ir.UOp) {
 	d := l.scopes.top()
-	room := &loopRoom{lowering: l.lowering, decoding: l.decodingOf(want)}
+	room := &loopRoom{decoding: l.decodingOf(want), chosen: &l.Options.Program}
 	for _, u := range l.reduces[i] {
 		m, ok := l.memberAt(u, d)
 		needs := func(o member) bool { return l.contains(u, o.node) || l.contains(o.node, u) }
@@ -405,14 +404,24 @@ func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) (members []member
 			m.comps = l.tuples.closure(u, append(m.comps, comp))
 		case u == want:
 		case !ok || needs(member{node: want}) || slices.ContainsFunc(members, needs):
-			room.leave(u)
+			room.leave(l.decodingOf(u))
 			continue
-		case !room.takes(u):
+		case !room.takes(l.decodingOf(u)):
 			continue
 		}
 		members = append(members, m)
 	}
 	return members, room.others
+}
+
+// decodingOf is what a sum on a CPU that decodes weights keeps in registers.
+func (l *reducer) decodingOf(u *ir.UOp) decoding {
+	if l.block.onGPU() || !analyse.IsSum(u) {
+		return decoding{}
+	}
+	lanes := l.points(l.free.Of(u.Src[0]).Meet(l.lanes).List())
+	registers := max(int(lanes)*u.DType.Size()/l.Desc.VectorBytes, 1)
+	return decodingOf(u, len(l.combos(l.free.Of(u)))*registers)
 }
 
 // memberAt reports a reduce whose place is the scope at depth d and which has
