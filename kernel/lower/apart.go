@@ -41,19 +41,20 @@ type loopRoom struct {
 
 // takes reports a reduce that has room beside those of the loop, and counts it among them.
 func (r *loopRoom) takes(d decoding) bool {
-	if r.apart(d) {
-		r.leave(d)
+	if r.leaves(d) {
 		return false
 	}
 	r.buffers, r.registers = append(r.buffers, d.buffers...), r.registers+d.registers
 	return true
 }
 
-// leave notes the weights of a reduce that is none of the loop's: it asks for their lines where it reads them.
-func (r *loopRoom) leave(d decoding) {
-	if r.apart(d) {
+// leaves reports a reduce that shall have a loop of its own, and notes its weights: it asks for their lines there.
+func (r *loopRoom) leaves(d decoding) bool {
+	apart := r.apart(d)
+	if apart {
 		r.others = append(r.others, d.buffers...)
 	}
+	return apart
 }
 
 // apart reports a reduce of weights of its own that shall have a loop of its own.

@@ -404,7 +404,7 @@ func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) (members []member
 			m.comps = l.tuples.closure(u, append(m.comps, comp))
 		case u == want:
 		case !ok || needs(member{node: want}) || slices.ContainsFunc(members, needs):
-			room.leave(l.decodingOf(u))
+			room.leaves(l.decodingOf(u))
 			continue
 		case !room.takes(l.decodingOf(u)):
 			continue
