@@ -46,8 +46,10 @@ type chainKey struct {
 // copies of a sum and each pair of terms, the small ones of two copies before the large ones.
 type matrixChain struct {
 	steps []matrixStep
-	sum   *program.Value // of the first so many steps
+	sum   *program.Value // of the first so many steps; of integers, of all
 	done  int
+
+	places []*program.Value // of the bytes of integers: the sum of the products of each place
 }
 
 // matrixStep are the products of terms of a place at a copy of a sum: place 0 has those of the largest.
@@ -173,13 +175,14 @@ func (l *matrices) places(m *matrixSum, t columnTile) int {
 // goOn writes up to so many steps of the instructions for a tile of columns.
 func (l *matrices) goOn(m *matrixSum, t columnTile, c *matrixChain, steps int) {
 	l.scopes.in(l.scopes.depth(t.product), func() {
-		for ; c.done < min(steps, len(c.steps)); c.done++ {
+		for c.done < min(steps, len(c.steps)) {
 			l.block.mustBeUniform(l.Tile.Group == nil)
-			step := c.steps[c.done]
 			if m.rows.DType.IsInt() {
-				c.sum = l.multiplyIntegers(m.rows, t.columns, t.product.DType, step.at)
+				l.goOnWithIntegers(m, t, c)
 				continue
 			}
+			step := c.steps[c.done]
+			c.done++
 			if c.sum == nil {
 				c.sum = l.b.Zero(program.Vector(m.rows.DType, l.results()))
 			}
@@ -245,25 +248,42 @@ func (l *matrices) timesScale(u *ir.UOp, at coords, fragment *program.Value, sca
 	return scaled
 }
 
-// multiplyIntegers is the sum of the products of bytes, of high places first.
-func (l *matrices) multiplyIntegers(row, column *ir.UOp, dtype ir.DType, at coords) *program.Value {
-	rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
+// goOnWithIntegers adds the products of a step to the sums of a chain, a sum for each place of bytes; those of the step after it, too,
+// where an instruction takes the points of both. Behind the last step the sums are put together, those of high places first.
+func (l *matrices) goOnWithIntegers(m *matrixSum, t columnTile, c *matrixChain) {
+	factors := func(i int) (rows, columns []*program.Value) {
+		at := c.steps[i].at
+		return l.rowFragment(m.rows, at, m.rows.DType, 1), l.columnFragment(t.columns, at, t.columns.DType, 1)
+	}
+	rows, columns := factors(c.done)
+	c.done++
+	if c.done < len(c.steps) && columns[0].Type.Lanes == plan.LanePoints {
+		moreRows, moreColumns := factors(c.done)
+		c.done++
+		both := func(first, second []*program.Value) []*program.Value {
+			return lists.Make(len(first), func(i int) *program.Value { return l.b.Concat(first[i], second[i]) })
+		}
+		rows, columns = both(rows, moreRows), both(columns, moreColumns)
+	}
 	of := program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies)
-	var sum *program.Value
-	for place := min(len(rows)+len(columns)-1, dtype.Size()) - 1; place >= 0; place-- {
-		products := l.b.Zero(of)
-		for i := range rows {
-			if j := place - i; j >= 0 && j < len(columns) {
-				products = l.b.Mma(products, rows[i], columns[j])
+	if c.places == nil {
+		c.places = lists.Make(min(len(rows)+len(columns)-1, t.product.DType.Size()), func(int) *program.Value { return l.b.Zero(of) })
+	}
+	for i, x := range rows {
+		for j, y := range columns {
+			if place := i + j; place < len(c.places) {
+				c.places[place] = l.b.Mma(c.places[place], x, y)
 			}
 		}
-		if sum == nil {
-			sum = products
-		} else {
-			sum = l.b.Add(l.b.Alu(ir.OpShl, sum, l.b.Int(of, 8)), products)
-		}
 	}
-	return l.b.Cast(sum, dtype)
+	if c.done < len(c.steps) {
+		return
+	}
+	sum := c.places[len(c.places)-1]
+	for _, lower := range slices.Backward(c.places[:len(c.places)-1]) {
+		sum = l.b.Add(l.b.Alu(ir.OpShl, sum, l.b.Int(of, 8)), lower)
+	}
+	c.sum = l.b.Cast(sum, t.product.DType)
 }
 
 // sideFragments are the terms of a side: those that a panel holds, or all of one
