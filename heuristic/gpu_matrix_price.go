@@ -393,7 +393,7 @@ func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 	switch {
 	case t.group && k.halves:
 		return &desc.HalfGroupTiles
-	case t.group && (k.rowTerms > 1 || k.f16):
+	case t.group && (k.rowTerms > 1 || k.f16 && !k.stored):
 		return &desc.FloatGroupTiles
 	case t.group:
 		return &desc.GroupTiles
@@ -401,10 +401,10 @@ func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 		return &desc.FloatTiles
 	case k.halves:
 		return &desc.HalfTiles
-	case k.plain:
-		return &desc.PlainTiles
 	case k.stored:
 		return &desc.TermTiles
+	case k.plain:
+		return &desc.PlainTiles
 	}
 	return &desc.Tiles
 }

@@ -35,6 +35,8 @@ var groupCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 4},
 	{"terms and codes of eleven bits", func(b *builder) *ir.UOp { return scaledTermMatmul(b, 16, 64, 4, 32) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 4},
+	{"terms and halves", func(b *builder) *ir.UOp { return halfTermMatmul(b, 16, 64, 4, 64) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 4},
 	{"odd sizes", func(b *builder) *ir.UOp { return floatMatmul(b, ir.BF16, 19, 77, 67) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r0; UNROLL r0 2; WGMMA; FMA", 6},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 32, 64, 512) },
@@ -57,15 +59,27 @@ func scaledTermMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 
 // codeMatmul is a product of terms and a code of a weight, and the first weight of its group.
 func codeMatmul(b *builder, tokens, rows, groups, size int64, code func(w, first *ir.UOp) *ir.UOp) *ir.UOp {
-	x, w, out := b.param(0, ir.F32, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.F32, tokens, rows)
+	w := b.param(1, ir.U8, rows, groups*size)
+	return productOfTerms(b, tokens, rows, groups, size, 2048, func(n, k, first *ir.UOp) *ir.UOp { return code(b.Load(w, n, k), b.Load(w, n, first)) })
+}
+
+// halfTermMatmul is the same of weights of F16, in groups of 32, and terms of which the second one is scaled by apart.
+func halfTermMatmul(b *builder, tokens, rows, groups int64, apart float64) *ir.UOp {
+	w := b.param(1, ir.F16, rows, groups*32)
+	return productOfTerms(b, tokens, rows, groups, 32, apart, func(n, k, _ *ir.UOp) *ir.UOp { return b.Cast(b.Load(w, n, k), ir.F32) })
+}
+
+// productOfTerms is a product of two terms of f16, of which the second one is scaled by apart, and weights.
+func productOfTerms(b *builder, tokens, rows, groups, size int64, apart float64, weight func(n, k, first *ir.UOp) *ir.UOp) *ir.UOp {
+	x, out := b.param(0, ir.F32, tokens, groups*size), b.param(3, ir.F32, tokens, rows)
 	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
 	k := b.Add(b.Mul(g, b.n(size)), j)
 	y := b.Load(x, t, k)
 	high := b.Cast(y, ir.F16)
-	low := b.Cast(b.Mul(b.Sub(y, b.Cast(high, ir.F32)), b.f(2048)), ir.F16)
+	low := b.Cast(b.Mul(b.Sub(y, b.Cast(high, ir.F32)), b.f(apart)), ir.F16)
 	float := func(u *ir.UOp) *ir.UOp { return b.Cast(u, ir.F32) }
-	terms := b.Add(float(high), b.Mul(float(low), b.f(1.0/2048)))
-	product := b.Mul(terms, code(b.Load(w, n, k), b.Load(w, n, b.Mul(g, b.n(size)))))
+	terms := b.Add(float(high), b.Mul(float(low), b.f(1/apart)))
+	product := b.Mul(terms, weight(n, k, b.Mul(g, b.n(size))))
 	total := b.Mul(b.Load(b.param(2, ir.F32, rows, groups), n, g), b.sum(product, j))
 	return b.sink(b.Store(out, b.sum(total, g), list(t, n), list(t, n)))
 }

@@ -117,6 +117,24 @@ var matrixCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 4},
 	{"unsigned bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.U8, ir.U8, ir.I32, 8, 16, 64) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 1},
+	// Copies of a sum of bytes: of two one instruction, whose points are twice as many; a third by itself.
+	{"copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2, 256) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 2; FMA", 3},
+	{"three copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 3, 256) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 3; FMA", 6},
+	{"copies of groups of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 13, 37, 4, 2, 256) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 2; UNROLL r0 2; FMA", 12},
+	{"copies in a loop", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2, 256) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; FMA", 3},
+	{"copies of integers of two bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.I16, ir.U16, ir.I32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; UNROLL r0 2; FMA", 4},
+	{"wide copies of integers", func(b *builder) *ir.UOp { return intMatmul(b, ir.I8, ir.I32, ir.I32, 8, 16, 128) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; UNROLL r0 2; FMA", 8},
+	// Halves beside terms whose second one is times 2^-6 are one term; times 2^-11 small ones would have lost their bits.
+	{"halves and terms", func(b *builder) *ir.UOp { return halfTermMatmul(b, 8, 16, 4, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 2},
+	{"halves and terms too far apart", func(b *builder) *ir.UOp { return halfTermMatmul(b, 8, 16, 4, 2048) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 5},
 	{"odd groups of warps", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 9, 17, 133) },
 		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 }
@@ -150,6 +168,19 @@ func intMatmul(b *builder, left, right, sum ir.DType, tokens, rows, k int64) *ir
 		return b.Cast(u, sum)
 	}
 	return b.sink(b.Store(out, b.sum(b.Mul(as(b.Load(x, t, r)), as(b.Load(w, n, r))), r), list(t, n), list(t, n)))
+}
+
+// digitMatmul is a product of activations of two digits and bytes with an offset, summed over groups of copies of 16, each group with a
+// scale.
+func digitMatmul(b *builder, tokens, rows, groups, copies, digit int64) *ir.UOp {
+	high, low, w := b.param(0, ir.I8, tokens, groups, copies, 16), b.param(1, ir.U8, tokens, groups, copies, 16), b.param(2, ir.U8, rows, groups, copies, 16)
+	scale, out := b.param(4, ir.I8, rows, groups), b.param(3, ir.I32, tokens, rows)
+	t, n, g, h, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(copies), b.rng(16)
+	as := func(u *ir.UOp) *ir.UOp { return b.Cast(u, ir.I32) }
+	x, y, q := as(b.Load(high, t, g, h, j)), as(b.Load(low, t, g, h, j)), as(b.And(b.Load(w, n, g, h, j), b.ConstInt(ir.U8, 15)))
+	upper := b.Add(b.Mul(b.sum(x, j), b.ConstInt(ir.I32, -8*digit)), b.Mul(b.sum(b.Mul(x, q), j), b.ConstInt(ir.I32, digit)))
+	group := b.sum(b.Add(upper, b.sum(b.Mul(y, q), j)), h)
+	return b.sink(b.Store(out, b.sum(b.Mul(as(b.Load(scale, n, g)), group), g), list(t, n), list(t, n)))
 }
 
 // stagedColumns is y[t, n] = sum over k of a stage of x[t, k]/4, times w[n, k].

@@ -107,7 +107,16 @@ func TestOddSizesEmulated(t *testing.T) {
 // A prompt whose products are so many for a small GPU that its activations are scaled terms of f16: norms, rotated
 // queries and residuals around them are those of the reference.
 func TestScaledPromptEmulated(t *testing.T) {
-	f := synthetic(t, "qwen2:d=1024,layers=1,heads=8,kv=8,ff=2048,vocab=301,quant=q4_k_m")
+	for _, quant := range []string{"q4_k_m", "f16"} {
+		t.Run(quant, func(t *testing.T) {
+			t.Parallel()
+			scaledPromptEmulated(t, synthetic(t, "qwen2:d=1024,layers=1,heads=8,kv=8,ff=2048,vocab=301,quant="+quant))
+		})
+	}
+}
+
+func scaledPromptEmulated(t *testing.T, f *gguf.File) {
+	t.Helper()
 	model, err := llm.NewModel(f)
 	if err != nil {
 		t.Fatal(err)

@@ -116,6 +116,57 @@ func TestManyRowsAreScaledTerms(t *testing.T) {
 	}
 }
 
+// Beside weights of F16 the second term is scaled by 2^6, beside codes by 2^11, whatever type the scales of groups have; of both, each product has
+// its own. Activations that are halves already, other floats and few products have no terms.
+func TestHalvesMeetScaledTerms(t *testing.T) {
+	for _, c := range []struct {
+		weights []string
+		rounded bool
+		launch  int64
+		seconds []float64
+	}{
+		{[]string{"F16"}, false, 0, []float64{1 << 6}}, {[]string{"Q8_0"}, false, 0, []float64{1 << 11}}, {[]string{"F16", "Q8_0"}, false, 0, []float64{1 << 6, 1 << 11}},
+		{[]string{"F16"}, true, 0, nil}, {[]string{"BF16"}, false, 0, nil}, {[]string{"F16"}, false, 1 << 17, nil},
+	} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch = 8, 16, c.launch
+		g := tensor.NewGraph()
+		x := nn.RMSNorm(g.Input("x", ir.F32, 16, 512), g.Input("gamma", ir.F32, 512), 1e-5)
+		if c.rounded {
+			x = x.Cast(ir.F16).Cast(ir.F32)
+		}
+		for i, name := range c.weights {
+			w := map[string]func(name string) *tensor.Tensor{
+				"F16":  func(name string) *tensor.Tensor { return g.Input(name, ir.F16, 48, 512).Cast(ir.F32) },
+				"BF16": func(name string) *tensor.Tensor { return g.Input(name, ir.BF16, 48, 512).Cast(ir.F32) },
+				"Q8_0": func(name string) *tensor.Tensor { return g.Packed(name, "Q8_0", 48, 512) },
+			}[name](fmt.Sprint("w", i))
+			g.Output(fmt.Sprint("y", i), x.Linear(w))
+		}
+		s, _ := trap(t, g, opt, nil)
+		for _, second := range []float64{1 << 6, 1 << 11} {
+			if got, want := multipliesBy(s, second), slices.Contains(c.seconds, second); got != want {
+				t.Errorf("%v, rounded %t, launches of %d: terms scaled by %g %t, want %t\n%s", c.weights, c.rounded, c.launch, second, got, want, s)
+			}
+		}
+	}
+}
+
+// multipliesBy reports a kernel that multiplies with a constant.
+func multipliesBy(s *schedule.Schedule, by float64) bool {
+	for _, l := range s.Launches {
+		for _, k := range l.Kernels {
+			if analyse.Any(k.AST, func(u *ir.UOp) bool {
+				f, constant := u.Float()
+				return constant && u.DType == ir.F32 && f == by
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Sums of offsets beside sums of terms in planes are products of their own, as long as there are groups of all tokens, whatever their number, where they
 // take longer than a launch.
 func TestOffsetsAreProducts(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 )
 
 // precision is the number of terms that hold a value of each type.
@@ -49,7 +50,7 @@ func TermsOfProduct(bounds *ir.Bounds, rows, columns *ir.UOp) (elem ir.DType, of
 	switch {
 	case rows.DType == ir.F64:
 		return ir.F64, 1, 1
-	case x.F16 == 1 && (y.F16 == 1 || y.F16 == 2 && isTermCode(bounds, rows)), y.F16 == 1 && x.F16 == 2 && isTermCode(bounds, columns):
+	case x.F16 == 1 && (y.F16 == 1 || y.F16 == 2 && takesScales(bounds, rows, columns)), y.F16 == 1 && x.F16 == 2 && takesScales(bounds, columns, rows):
 		return ir.F16, x.F16, y.F16
 	case inPlainTerms(rows) && inPlainTerms(columns), isShare(rows) && y.F16 == 1, isShare(columns) && x.F16 == 1:
 		return ir.F16, x.F16, y.F16
@@ -205,6 +206,16 @@ func HalfOf(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp) *ir.UOp {
 func isTermCode(bounds *ir.Bounds, u *ir.UOp) bool {
 	most, isInteger := mostOfInteger(bounds, u)
 	return isInteger && most <= mostOfHalf
+}
+
+// takesScales reports a factor that is one f16 times the scales of another's terms, too: an integer, a half beside terms that are scaled
+// for it (analyse.HalfTermScale), or one whose multiples lie in panels.
+func takesScales(bounds *ir.Bounds, u, other *ir.UOp) bool {
+	if isTermCode(bounds, u) || len(ScaledCopies(u)) > 1 {
+		return true
+	}
+	terms := StoredTerms(other)
+	return Narrowest(u, ir.F16) != u && len(terms) > 1 && !slices.ContainsFunc(terms, func(t Term) bool { return t.Scale < analyse.HalfTermScale })
 }
 
 // Narrowest is what a factor of a type was converted from.

@@ -9,7 +9,7 @@ import (
 )
 
 // Two stored terms of f16, one of them scaled, are taken as they are beside an integer that an f16 holds, which takes the scale;
-// beside any other factor, and of bf16 with a scale, they are floats. Two of which none is scaled are beside two more, and beside a
+// a half takes a scale of 2^-6 and no smaller one; beside any other factor, and of bf16 with a scale, they are floats. Two of which none is scaled are beside two more, and beside a
 // number from 0 to 1, which is split like them.
 func TestTermsOfProduct(t *testing.T) {
 	a := ir.NewArena()
@@ -36,6 +36,10 @@ func TestTermsOfProduct(t *testing.T) {
 		"large product":   {a.Mul(byte8, float(a.And(read(4, ir.U8), a.ConstInt(ir.U8, 15)))), terms(ir.F16, 1.0/2048), ir.BF16, 3, 3},
 		"short":           {short, terms(ir.F16, 1.0/2048), ir.BF16, 3, 3},
 		"f16":             {float(read(5, ir.F16)), terms(ir.F16, 1.0/2048), ir.BF16, 2, 3},
+		"half":            {float(read(5, ir.F16)), terms(ir.F16, 1.0/64), ir.F16, 1, 2},
+		"columns of half": {terms(ir.F16, 1.0/64), float(read(5, ir.F16)), ir.F16, 2, 1},
+		"half beyond":     {float(read(5, ir.F16)), terms(ir.F16, 1.0/128), ir.BF16, 2, 3},
+		"half and float":  {float(read(5, ir.F16)), read(6, ir.F32), ir.BF16, 2, 3},
 		"no power":        {byte8, terms(ir.F16, 3), ir.BF16, 1, 3},
 		"scaled bf16":     {byte8, terms(ir.BF16, 1.0/256), ir.BF16, 1, 3},
 		"plain halves":    {terms(ir.F16, 1), terms(ir.F16, 1), ir.F16, 2, 2},

@@ -35,7 +35,7 @@ func ScaleTerms(s *state.State) {
 	}
 	reads, products, uses := make(map[*state.Value]*ir.UOp), make(map[*state.Value]int64), make(map[*state.Value]int64)
 	readers := lists.Filter(s.Values, func(v *state.Value) bool {
-		if v.Dead || s.Height(v.Body) == 0 || !s.ReadsField(v.Body) || s.WeightReuse(v) < least {
+		if v.Dead || s.Height(v.Body) == 0 || s.WeightReuse(v) < least {
 			return false
 		}
 		read := codesMeet(s, v.Body)
@@ -57,7 +57,11 @@ func ScaleTerms(s *state.State) {
 
 // scaleReads has v read scaled activations, the terms in planes or in words.
 func scaleReads(s *state.State, v *state.Value, read *ir.UOp, planes bool) {
-	h := newScaledRow(s, read, planes)
+	second := 1.0 / (1 << termBits)
+	if analyse.Any(v.Body, func(u *ir.UOp) bool { return isStoredHalf(s, u) }) {
+		second = analyse.HalfTermScale
+	}
+	h := newScaledRow(s, read, planes, second)
 	body, linear := h.scaled(v.Body)
 	if !linear {
 		return
@@ -103,11 +107,24 @@ func codeProduct(s *state.State, u *ir.UOp) (read, code *ir.UOp) {
 	}
 	for i, f := range factors {
 		p, isRead := s.IsRead(f)
-		if isRead && p.Node.DType == ir.F32 && isTileCode(s, factors[1-i]) && s.ReadsField(factors[1-i]) && !s.ReadsField(f) && s.DependsOn(f, u.ReduceRange()) {
+		if isRead && p.Node.DType == ir.F32 && (isStoredCode(s, factors[1-i]) || isStoredHalf(s, factors[1-i]) && !isRounded(p.Body)) && !s.ReadsField(f) && s.DependsOn(f, u.ReduceRange()) {
 			return f, factors[1-i]
 		}
 	}
 	return nil, nil
+}
+
+// isStoredCode reports an integer of packed weights.
+func isStoredCode(s *state.State, u *ir.UOp) bool { return isTileCode(s, u) && s.ReadsField(u) }
+
+// isStoredHalf reports a weight of F16, but for the scales of packed ones.
+func isStoredHalf(s *state.State, u *ir.UOp) bool {
+	return u.Op == ir.OpCast && u.Src[0].DType == ir.F16 && u.Src[0].Op == ir.OpLoad && s.ReadsWeight(u.Src[0])
+}
+
+// isRounded reports activations that are halves already: one term.
+func isRounded(u *ir.UOp) bool {
+	return u.Op == ir.OpCast && u.Src[0].DType.IsFloat() && u.Src[0].DType.Size() < u.DType.Size()
 }
 
 // scaledRow are activations as terms, with a scale for each of their rows.
@@ -118,6 +135,7 @@ type scaledRow struct {
 	up, down *ir.UOp      // factors of the row, 2^-e and 2^e
 	stored   *state.Value // both terms: words, or planes of them
 	planes   bool
+	second   float64 // what the second term is times
 	memo     map[*ir.UOp]scaledNode
 }
 
@@ -127,10 +145,10 @@ type scaledNode struct {
 	linear bool
 }
 
-func newScaledRow(s *state.State, read *ir.UOp, planes bool) *scaledRow {
+func newScaledRow(s *state.State, read *ir.UOp, planes bool, second float64) *scaledRow {
 	a := s.A
 	p, _ := s.IsRead(read)
-	h := &scaledRow{State: s, of: p, planes: planes, memo: make(map[*ir.UOp]scaledNode)}
+	h := &scaledRow{State: s, of: p, planes: planes, second: second, memo: make(map[*ir.UOp]scaledNode)}
 	places := places(a, p.Ranges)
 	var rows, at []*ir.UOp // of the value, and as read
 	for i, x := range read.Indices() {
@@ -143,18 +161,18 @@ func newScaledRow(s *state.State, read *ir.UOp, planes bool) *scaledRow {
 	}
 	scale := h.scaleOf(rows, places)
 	h.up, h.down = reciprocalOf(a, a.Load(scale.Node, at...)), a.Load(scale.Node, at...)
-	key := s.AtIndex(p.Ranges, a.Load(p.Node, p.Ranges...), places)
+	key := a.Mul(a.Cast(s.AtIndex(p.Ranges, a.Load(p.Node, p.Ranges...), places), ir.F16), a.Const(ir.F16, second))
 	y := a.Mul(a.Load(p.Node, p.Ranges...), reciprocalOf(a, a.Load(scale.Node, rows...)))
 	high := a.Cast(y, ir.F16)
-	low := a.Cast(a.Mul(a.Sub(y, a.Cast(high, ir.F32)), a.Const(ir.F32, 1<<termBits)), ir.F16)
+	low := a.Cast(a.Mul(a.Sub(y, a.Cast(high, ir.F32)), a.Const(ir.F32, 1/second)), ir.F16)
 	if h.planes {
 		plane := h.NewRange(a.Index(termPlanes))
 		of := a.Where(a.Lt(plane, a.Index(1)), high, low)
-		h.stored = h.value(a.Cast(key, ir.F16), append([]*ir.UOp{plane}, p.Ranges...), of)
+		h.stored = h.value(key, append([]*ir.UOp{plane}, p.Ranges...), of)
 		return h
 	}
 	word := func(x *ir.UOp) *ir.UOp { return a.Cast(a.Make(ir.OpBitcast, ir.U16, nil, x), ir.U32) }
-	h.stored = h.value(a.Cast(key, ir.F16), p.Ranges, a.Binary(ir.OpOr, word(high), a.Binary(ir.OpShl, word(low), a.ConstInt(ir.U32, halfBits))))
+	h.stored = h.value(key, p.Ranges, a.Binary(ir.OpOr, word(high), a.Binary(ir.OpShl, word(low), a.ConstInt(ir.U32, halfBits))))
 	return h
 }
 
@@ -297,7 +315,7 @@ func (h *scaledRow) mostOf(u *ir.UOp) (most int64, ok bool) {
 func (h *scaledRow) terms(read *ir.UOp) *ir.UOp {
 	a := h.A
 	sum := func(high, low *ir.UOp) *ir.UOp {
-		return a.Add(a.Cast(high, ir.F32), a.Mul(a.Cast(low, ir.F32), a.Const(ir.F32, 1.0/(1<<termBits))))
+		return a.Add(a.Cast(high, ir.F32), a.Mul(a.Cast(low, ir.F32), a.Const(ir.F32, h.second)))
 	}
 	if h.planes {
 		plane := func(i int64) *ir.UOp {

@@ -120,7 +120,7 @@ func (s *State) WeightReuse(p *Value) int64 {
 	unused := p.Ranges
 	for _, u := range ir.Toposort(p.Body) {
 		switch {
-		case s.readsWeight(u):
+		case s.ReadsWeight(u):
 			unused = ir.WithoutRanges(unused, s.Free.Of(u))
 		case u.Op == ir.OpStage && s.FactsOf(u).Weights:
 			unused = ir.WithoutRanges(unused, ir.WithoutRanges(unused, s.Free.Of(u)))
@@ -129,8 +129,8 @@ func (s *State) WeightReuse(p *Value) int64 {
 	return s.Points(unused)
 }
 
-// readsWeight reports a read of packed data, or of a buffer that is a weight.
-func (s *State) readsWeight(u *ir.UOp) bool {
+// ReadsWeight reports a read of packed data, or of a buffer that is a weight.
+func (s *State) ReadsWeight(u *ir.UOp) bool {
 	if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam {
 		return u.Op == ir.OpField
 	}
