@@ -104,7 +104,7 @@ func (m *matrixProduct) measure() *matrixWork {
 		group = max(group, min(float64(m.pointsTogether(w)), longestSum))
 	}
 	k.scales = float64(len(m.weights)) * matrixPoints / group
-	k.products = k.matrices * matrixPoints / min(max(group, m.integerPoints(w)), widePoints)
+	k.products = k.matrices * matrixPoints / min(group, widePoints)
 	k.grouped = m.desc.HasGroupMatrices() && k.fillsGroups()
 	return k
 }
@@ -130,17 +130,6 @@ func (m *matrixProduct) pointsTogether(w *operand) int64 {
 		}
 	}
 	return n
-}
-
-// integerPoints are those of the sums of integers around a weight, of which an instruction may take several copies.
-func (m *matrixProduct) integerPoints(w *operand) float64 {
-	n := int64(1)
-	for _, axis := range w.chain {
-		if m.integerSum(axis) {
-			n = satMul(n, m.size(axis))
-		}
-	}
-	return float64(n)
 }
 
 // sumAround is the outermost sum in an expression that reads a weight; nil where there is none.

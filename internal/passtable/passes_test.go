@@ -20,6 +20,8 @@ var update = flag.Bool("update", false, "rewrite docs/passes.md")
 var oneProgram = map[string]string{
 	"absorb-operands": "the update by Nesterov momentum alone needs it, and no graph of the zoo has one " +
 		"(TestUpdateIsOneKernel of nn/optim does)",
+	"separate-integer-sums": "only activations of two digits need it, i16, beside blocks whose bytes hold codes of 16 points (Q4_0, IQ4_XS), and " +
+		"the zoo has no model of such a type (copies of digits in TestMatrixPlans)",
 	"skip-unused-loops": "tiles of rows that no token went to are those of mixtures of experts, of which the zoo has " +
 		"one (TestLoopsForRowsThatAreMissing)",
 	"split-axes": "heads that a program of the library merges behind a product need it; models keep them apart for " +

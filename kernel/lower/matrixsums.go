@@ -113,7 +113,7 @@ func (m *matrixSum) isOfHalves(p *shape.Kernel, t columnTile) bool {
 // goesOn is an unrolled sum of sums of matrix instructions, each of which takes what the one before has summed up: of few
 // points, of halves, or of integers that no sum rounds. It is nil for any other node.
 func goesOn(p *shape.Kernel, u *ir.UOp, sums map[*ir.UOp]*matrixSum, free *analyse.FreeSets) *matrixSum {
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Unroll {
+	if !analyse.IsSum(u) || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Unroll {
 		return nil
 	}
 	inner := sums[u.Src[0]]

@@ -3,7 +3,6 @@ package shape
 import (
 	"tgc/ir"
 	"tgc/ir/analyse"
-
 	"tgc/kernel/plan"
 )
 
@@ -29,12 +28,12 @@ func separateIntegers(st *State, sink *ir.UOp) *ir.UOp {
 func (st *State) separated(x, copies *ir.UOp) *ir.UOp {
 	a := st.Arena
 	switch {
-	case x.Op == ir.OpAdd || x.Op == ir.OpSub:
+	case x.Op == ir.OpAdd:
 		left, right := st.separated(x.Src[0], copies), st.separated(x.Src[1], copies)
 		if left == nil || right == nil {
 			return nil
 		}
-		return a.Binary(x.Op, left, right)
+		return a.Add(left, right)
 	case x.Op == ir.OpMul && x.Src[1].Op == ir.OpConst:
 		if of := st.separated(x.Src[0], copies); of != nil {
 			return a.Mul(of, x.Src[1])

@@ -16,7 +16,8 @@ import (
 //	sum_k y*q  ->  2^e * sum_k (f32(a) + f32(b)/2^11)*q,  a = f16(y/2^e), b = f16((y/2^e - a)*2^11)
 //
 // where 2^e is the power of two below the largest |y| of the row, over 2^13: |a| < 2^14. Both hold 11 bits, of which the second's
-// sign is one: what is lost is at most 2^-23 |y|, or 2^-50 of the row's largest, where an f32 itself loses 2^-24 |y|.
+// sign is one: what is lost is at most 2^-23 |y|, or 2^-50 of the row's largest, where an f32 itself loses 2^-24 |y|. Beside weights that are
+// f16 themselves the second is scaled by 2^6 (analyse.HalfTermScale, docs/decisions/0074).
 
 const (
 	termBits    = 11 // of an f16
