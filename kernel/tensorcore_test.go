@@ -118,13 +118,13 @@ var matrixCases = []struct {
 	{"unsigned bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.U8, ir.U8, ir.I32, 8, 16, 64) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 1},
 	// Copies of a sum of bytes: of two one instruction, whose points are twice as many; a third by itself.
-	{"copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2, 256) },
+	{"copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 2; FMA", 3},
-	{"three copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 3, 256) },
+	{"three copies of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 3) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 3; FMA", 6},
-	{"copies of groups of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 13, 37, 4, 2, 256) },
+	{"copies of groups of digits", func(b *builder) *ir.UOp { return digitMatmul(b, 13, 37, 4, 2) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r2; UNROLL r1 2; UNROLL r0 2; FMA", 12},
-	{"copies in a loop", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2, 256) },
+	{"copies in a loop", func(b *builder) *ir.UOp { return digitMatmul(b, 8, 16, 4, 2) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; FMA", 3},
 	{"copies of integers of two bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.I16, ir.U16, ir.I32, 8, 16, 64) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; UNROLL r0 2; FMA", 4},
@@ -172,7 +172,8 @@ func intMatmul(b *builder, left, right, sum ir.DType, tokens, rows, k int64) *ir
 
 // digitMatmul is a product of activations of two digits and bytes with an offset, summed over groups of copies of 16, each group with a
 // scale.
-func digitMatmul(b *builder, tokens, rows, groups, copies, digit int64) *ir.UOp {
+func digitMatmul(b *builder, tokens, rows, groups, copies int64) *ir.UOp {
+	const digit = 256
 	high, low, w := b.param(0, ir.I8, tokens, groups, copies, 16), b.param(1, ir.U8, tokens, groups, copies, 16), b.param(2, ir.U8, rows, groups, copies, 16)
 	scale, out := b.param(4, ir.I8, rows, groups), b.param(3, ir.I32, tokens, rows)
 	t, n, g, h, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(copies), b.rng(16)

@@ -249,7 +249,7 @@ func (l *matrices) timesScale(u *ir.UOp, at coords, fragment *program.Value, sca
 }
 
 // goOnWithIntegers adds the products of a step to the sums of a chain, a sum for each place of bytes; those of the step after it, too,
-// where an instruction takes the points of both. Behind the last step the sums are put together, those of high places first.
+// where an instruction takes the points of both. Behind the last step the sums are put together.
 func (l *matrices) goOnWithIntegers(m *matrixSum, t columnTile, c *matrixChain) {
 	factors := func(i int) (rows, columns []*program.Value) {
 		at := c.steps[i].at
@@ -276,14 +276,18 @@ func (l *matrices) goOnWithIntegers(m *matrixSum, t columnTile, c *matrixChain) 
 			}
 		}
 	}
-	if c.done < len(c.steps) {
-		return
+	if c.done == len(c.steps) {
+		c.sum = l.b.Cast(l.joinPlaces(c.places), t.product.DType)
 	}
-	sum := c.places[len(c.places)-1]
-	for _, lower := range slices.Backward(c.places[:len(c.places)-1]) {
-		sum = l.b.Add(l.b.Alu(ir.OpShl, sum, l.b.Int(of, 8)), lower)
+}
+
+// joinPlaces puts the sums of places of bytes together, those of high places first.
+func (l *matrices) joinPlaces(places []*program.Value) *program.Value {
+	sum := places[len(places)-1]
+	for _, lower := range slices.Backward(places[:len(places)-1]) {
+		sum = l.b.Add(l.b.Alu(ir.OpShl, sum, l.b.Int(sum.Type, 8)), lower)
 	}
-	c.sum = l.b.Cast(sum, t.product.DType)
+	return sum
 }
 
 // sideFragments are the terms of a side: those that a panel holds, or all of one

@@ -38,10 +38,17 @@ func (st *State) separated(x, copies *ir.UOp) *ir.UOp {
 		if of := st.separated(x.Src[0], copies); of != nil {
 			return a.Mul(of, x.Src[1])
 		}
-	case analyse.IsSum(x):
-		if role := st.roles[x.ReduceRange()]; role == plan.Matrix || role == plan.Unroll && st.separated(x.Src[0], x.ReduceRange()) != nil {
-			return a.Reduce(ir.OpAdd, x, copies)
-		}
+	case st.isOfMatrix(x):
+		return a.Reduce(ir.OpAdd, x, copies)
 	}
 	return nil
+}
+
+// isOfMatrix reports a sum of matrix instructions, or copies of one.
+func (st *State) isOfMatrix(x *ir.UOp) bool {
+	if !analyse.IsSum(x) {
+		return false
+	}
+	role := st.roles[x.ReduceRange()]
+	return role == plan.Matrix || role == plan.Unroll && st.isOfMatrix(x.Src[0])
 }

@@ -76,3 +76,6 @@ func isTileCode(s *state.State, f *ir.UOp) bool {
 
 // oneTerm bounds integers that are one BF16.
 const oneTerm = 1 << 8
+
+// isHalf reports a float widened from f16.
+func isHalf(u *ir.UOp) bool { return u.Op == ir.OpCast && u.Src[0].DType == ir.F16 }

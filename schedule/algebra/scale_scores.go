@@ -56,9 +56,6 @@ func roundInPlace(s *state.State, v *state.Value) {
 	}
 }
 
-// isHalf reports a float widened from f16.
-func isHalf(u *ir.UOp) bool { return u.Op == ir.OpCast && u.Src[0].DType == ir.F16 }
-
 // isOfMemory reports a value of one number in memory.
 func isOfMemory(u *ir.UOp) bool {
 	if u.Op == ir.OpLoad {

@@ -87,7 +87,7 @@ func summed(s *state.State, read *ir.UOp) (ranges []*ir.UOp) {
 	return ranges
 }
 
-// codesMeet is a read of the activations that codes are multiplied with in the innermost sums of a body; nil where there are none.
+// codesMeet is a read of the activations that codes, or weights of F16, are multiplied with in the innermost sums of a body; nil where there are none.
 func codesMeet(s *state.State, body *ir.UOp) *ir.UOp {
 	for _, u := range ir.Toposort(body) {
 		if read, _ := codeProduct(s, u); read != nil {
@@ -97,7 +97,7 @@ func codesMeet(s *state.State, body *ir.UOp) *ir.UOp {
 	return nil
 }
 
-// codeProduct takes a sum of activations times codes apart.
+// codeProduct takes a sum of activations times codes, or weights of F16, apart.
 func codeProduct(s *state.State, u *ir.UOp) (read, code *ir.UOp) {
 	if !analyse.IsFloatSum(u) || s.Height(u.Src[0]) > 0 {
 		return nil, nil
@@ -108,7 +108,10 @@ func codeProduct(s *state.State, u *ir.UOp) (read, code *ir.UOp) {
 	}
 	for i, f := range factors {
 		p, isRead := s.IsRead(f)
-		if isRead && p.Node.DType == ir.F32 && (isStoredCode(s, factors[1-i]) || isStoredHalf(s, factors[1-i]) && !isRounded(p.Body)) && !s.ReadsField(f) && s.DependsOn(f, u.ReduceRange()) {
+		if !isRead || p.Node.DType != ir.F32 || s.ReadsField(f) || !s.DependsOn(f, u.ReduceRange()) {
+			continue
+		}
+		if isStoredCode(s, factors[1-i]) || isStoredHalf(s, factors[1-i]) && !isRounded(p.Body) {
 			return f, factors[1-i]
 		}
 	}
@@ -120,7 +123,7 @@ func isStoredCode(s *state.State, u *ir.UOp) bool { return isTileCode(s, u) && s
 
 // isStoredHalf reports a weight of F16, but for the scales of packed ones.
 func isStoredHalf(s *state.State, u *ir.UOp) bool {
-	return u.Op == ir.OpCast && u.Src[0].DType == ir.F16 && u.Src[0].Op == ir.OpLoad && s.ReadsWeight(u.Src[0])
+	return isHalf(u) && u.Src[0].Op == ir.OpLoad && s.ReadsWeight(u.Src[0])
 }
 
 // isRounded reports activations that are halves already: one term.
