@@ -394,6 +394,8 @@ func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 		return &desc.TermTiles
 	case k.plain:
 		return &desc.PlainTiles
+	case k.element == 1 && !t.panels:
+		return &desc.ByteTiles
 	}
 	return &desc.Tiles
 }
@@ -433,7 +435,8 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	if t.groups > 1 {
 		joining = n.Joining * waves * tiles * float64(t.groups)
 	}
-	return n.Start + memory + cached + serial + issue + joining + need.spill*spilled*issue
+	code := copies * operations * n.Code
+	return n.Start + memory + cached + serial + issue + joining + code + need.spill*spilled*issue
 }
 
 // tileNeeds are what a tile's steps take.
@@ -498,9 +501,9 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles, turns bool) tileNee
 	loaded := n.Loaded * (rows*matrixWeights*k.pointBytes()/wordBytes + tokens*k.element)
 	if k.element == 1 {
 		return tileNeeds{
-			operations: rows*(k.matrices*n.ByteRows+decoding*n.ByteDecoding) + tokens*n.ByteTokens + rows*tokens*k.products*n.ByteProduct,
-			registers:  n.ByteRegisters + n.ByteAccumulators*tiles + float64(t.copies)*loaded,
-			spill:      n.ByteSpill,
+			operations: rows*decoding*n.Decoding + tokens*n.Tokens + rows*tokens*(k.products*n.Product+k.scales*n.Scale),
+			registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
+			spill:      n.Spill,
 		}
 	}
 	return tileNeeds{

@@ -37,14 +37,26 @@ var matrixCases = []struct {
 	// of rows share the split activations.
 	{"factored", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 64, 4, 64) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; UPCAST s1 2; MMA r1; FMA", 18},
-	// Bytes against bytes; an offset joins its product, and a sum of activations
-	// is a product with 1.
+	// Bytes against bytes; an offset joins its product, which begins with the offset's own, and a sum of
+	// activations is a product with 1.
 	{"bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
-		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 4},
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 6},
+	// Tiles of rows share the products of their offset.
+	{"bytes of two tiles of rows", func(b *builder) *ir.UOp { return byteMatmul(b, 8, 32, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; MMA r1 32; FMA", 4},
+	{"bytes of two copies", func(b *builder) *ir.UOp { return byteMatmul(b, 8, 16, 4, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; UNROLL r1 4; FMA", 6},
 	// The sums of activations that offsets multiply lie in a stage, over a range of
 	// their own; they join their product all the same.
 	{"staged sums", func(b *builder) *ir.UOp { return stagedSums(b, 16, 32, 4, 32) },
-		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 1},
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 2},
+	// Warps that share a sum combine some of their results each for all: some of them none, all of them one, one two.
+	{"warps of a sum", func(b *builder) *ir.UOp { return byteMatmul(b, 8, 16, 8, 16) },
+		"GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 3},
+	{"as many warps as results", func(b *builder) *ir.UOp { return byteMatmul(b, 8, 32, 8, 16) },
+		"GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; MMA r1; FMA", 4},
+	{"warps with two results", func(b *builder) *ir.UOp { return byteMatmul(b, 8, 64, 4, 16) },
+		"GROUP r0 4; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 4},
 	// Columns of computed values: threads fill them for a tile together, or each lane
 	// computes its own.
 	{"staged columns", func(b *builder) *ir.UOp { return stagedColumns(b, 8, 16, 64) },
@@ -93,7 +105,7 @@ var matrixCases = []struct {
 	{"wide factors", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 64, 4, 64) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; UPCAST s1 2; MMA r1 32; FMA", 36},
 	{"wide bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
-		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1 32; FMA", 4},
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1 32; FMA", 6},
 	{"wide odd floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 13, 21, 75) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 12},
 	// Sums of f64 take f64 as they are.
@@ -252,6 +264,35 @@ func TestMatrixBytesAsHalves(t *testing.T) {
 		}
 		if text := program.Print(p); !strings.Contains(text, c.want+" = load") {
 			t.Errorf("groups of %d: no fragment of %s\n%s", c.size, c.want, text)
+		}
+		compare(t, b.Arena, sink, p, plan, nil)
+		emulate(t, sink, p, nil)
+	}
+}
+
+// Lanes of a quad load what four copies of a sum want for each other, of rows that lie 64 bytes apart: four shuffles for the weights, four for the
+// activations. Of rows side by side all is in one line anyway.
+func TestMatrixLanesExchangeWords(t *testing.T) {
+	for _, c := range []struct {
+		groups   int64
+		plan     string
+		shuffles int
+	}{
+		{8, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UNROLL r0 4; MMA r1; FMA", 12}, // two tiles of 8 rows
+		{2, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UNROLL r0 2; MMA r1; FMA", 0},
+	} {
+		b := newBuilder()
+		sink := byteMatmul(b, 8, 16, c.groups, 16)
+		plan, err := plan.Parse(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(program.Print(p), "= shufflelane "); n != c.shuffles {
+			t.Errorf("%d groups: %d shuffles, want %d\n%s", c.groups, n, c.shuffles, show(p))
 		}
 		compare(t, b.Arena, sink, p, plan, nil)
 		emulate(t, sink, p, nil)

@@ -85,7 +85,7 @@ func TestRehearse(t *testing.T) {
 	}
 	k := roundedProduct(t, desc)
 	options := DefaultOptions()
-	options.Scratch, options.Expected = true, 400
+	options.Scratch, options.Expected = true, 600
 	r, err := Rehearse(t.Context(), k, options, BenchOptions{Limits: DefaultLimits()})
 	if err != nil {
 		t.Fatal(err)

@@ -115,6 +115,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		Tiles:           tilesNVIDIA(),
 		FloatTiles:      floatTilesNVIDIA(),
 		PlainTiles:      plainTilesNVIDIA(),
+		ByteTiles:       byteTilesNVIDIA(),
 		HalfTiles:       halfTilesNVIDIA(),
 		TermTiles:       termTilesNVIDIA(),
 		GroupTiles:      groupTilesNVIDIA(),

@@ -47,6 +47,7 @@ type Desc struct {
 	Tiles           Tiles   // of a GPU, of packed rows
 	FloatTiles      Tiles   // of a GPU, of rows that are more than one term each
 	PlainTiles      Tiles   // of a GPU, of rows of F16 and BF16
+	ByteTiles       Tiles   // of a GPU, of sums of bytes without panels
 	HalfTiles       Tiles   // of a GPU, of products of halves
 	TermTiles       Tiles   // of a GPU, of packed weights with activations stored as two terms
 	GroupTiles      Tiles   // of a GPU, of products by warpgroups

@@ -58,7 +58,7 @@ func score(ctx context.Context, b *bench, file, set string, steps int, only stri
 		}
 		if steps > 0 {
 			numbers = fit(kernels, numbers, steps, only)
-			fmt.Printf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n", numbers.Threads, numbers.Tiles, numbers.FloatTiles, numbers.PlainTiles, numbers.HalfTiles, numbers.TermTiles, numbers.GroupTiles, numbers.FloatGroupTiles, numbers.HalfGroupTiles)
+			fmt.Printf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n", numbers.Threads, numbers.Tiles, numbers.ByteTiles, numbers.FloatTiles, numbers.PlainTiles, numbers.HalfTiles, numbers.TermTiles, numbers.GroupTiles, numbers.FloatGroupTiles, numbers.HalfGroupTiles)
 		}
 		if len(sets) > 1 {
 			fmt.Printf("%s: ", set)
@@ -265,7 +265,7 @@ func setNumbers(desc *target.Desc, set string) error {
 // numbersOf are the numbers of a target by which plans are priced.
 func numbersOf(desc *target.Desc) map[string]*float64 {
 	fields := make(map[string]*float64)
-	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles, "FloatTiles.": &desc.FloatTiles, "PlainTiles.": &desc.PlainTiles, "HalfTiles.": &desc.HalfTiles, "TermTiles.": &desc.TermTiles, "GroupTiles.": &desc.GroupTiles, "FloatGroupTiles.": &desc.FloatGroupTiles, "HalfGroupTiles.": &desc.HalfGroupTiles} {
+	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles, "FloatTiles.": &desc.FloatTiles, "ByteTiles.": &desc.ByteTiles, "PlainTiles.": &desc.PlainTiles, "HalfTiles.": &desc.HalfTiles, "TermTiles.": &desc.TermTiles, "GroupTiles.": &desc.GroupTiles, "FloatGroupTiles.": &desc.FloatGroupTiles, "HalfGroupTiles.": &desc.HalfGroupTiles} {
 		v := reflect.ValueOf(numbers).Elem()
 		for i := range v.NumField() {
 			fields[prefix+v.Type().Field(i).Name] = v.Field(i).Addr().Interface().(*float64)

@@ -33,9 +33,7 @@ func (l *folder) foldThreads(op ir.Op, x val, over analyse.RangeSet) val {
 	out.v = l.scopes.derive(x.depth, key, func() *program.Value {
 		items := []*program.Value{x.v}
 		for _, i := range over.List() {
-			items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
-				return []*program.Value{l.b.Alu(op, x[0], y[0])}
-			}, true)
+			items = l.combineThreads(i, items, folding{l.eachItem(op), true, true})
 		}
 		return items[0]
 	})
@@ -55,19 +53,24 @@ func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 		values[k] = l.exprs.settle(l.exprs.lower(u.Src[0], p))
 		items[k] = values[k].v
 	}
-	f := fold(func(x, y []*program.Value) []*program.Value {
-		return lists.Make(len(x), func(k int) *program.Value { return l.b.Alu(op, x[k], y[k]) })
-	})
+	f := l.eachItem(op)
 	if l.Roles[i] == plan.Cluster {
 		items = l.combineBlocks(items, l.free.Of(u), f.inOrder)
 	} else {
-		items = l.combineThreads(i, items, f, true)
+		items = l.combineThreads(i, items, folding{f, true, true})
 	}
 	memo := l.scopes.stack[l.scopes.top()].memo
 	for k, p := range points {
 		memo[l.scopes.key(u, p)] = val{v: items[k], subAxes: values[k].subAxes, depth: l.scopes.top()}
 	}
 	return memo[want]
+}
+
+// eachItem combines items by an operation, each by itself.
+func (l *folder) eachItem(op ir.Op) fold {
+	return func(x, y []*program.Value) []*program.Value {
+		return lists.Make(len(x), func(k int) *program.Value { return l.b.Alu(op, x[k], y[k]) })
+	}
 }
 
 func (l *folder) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
@@ -93,7 +96,7 @@ func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 	var items []*program.Value
 	switch {
 	case l.Roles[i] != plan.Cluster:
-		items = l.combineThreads(i, t.items, t.fold, symmetricLambda(tuple))
+		items = l.combineThreads(i, t.items, folding{t.fold, symmetricLambda(tuple), false})
 	case l.Arena.MonoidOf(tuple).Rescales:
 		items = l.combineBlocks(t.items, free, t.rescaled)
 	default:

@@ -64,7 +64,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 		address: make(map[*ir.UOp]*flatAddress), linear: ir.NewLinearizer(p.Arena), ptrDepths: make(map[*program.Value]int)}
 	l.stager = &stager{lowering: l, paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value)}
 	l.block = &threads{lowering: l, threadParts: make(map[threadSubAxis]*program.Value)}
-	l.mma = &matrices{lowering: l, sums: sums, chains: make(map[chainKey]*matrixChain), fragments: make(map[fragmentKey][]*program.Value), scaled: make(map[scaledKey]*program.Value)}
+	l.mma = &matrices{lowering: l, sums: sums, chains: make(map[chainKey]*matrixChain), fragments: make(map[fragmentKey][]*program.Value), scaled: make(map[scaledKey]*program.Value), offsets: make(map[offsetKey][]*program.Value)}
 	l.tiles = &tiles{lowering: l, sums: make(map[tileKey]*program.Value)}
 	offset := uint(0)
 	for i, r := range p.Ranges {

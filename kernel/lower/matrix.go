@@ -28,6 +28,15 @@ type matrices struct {
 	chains    map[chainKey]*matrixChain
 	fragments map[fragmentKey][]*program.Value
 	scaled    map[scaledKey]*program.Value
+	offsets   map[offsetKey][]*program.Value
+}
+
+// offsetKey names the products of an offset and the columns of a chain.
+type offsetKey struct {
+	scope  *scope
+	node   memoKey
+	steps  int
+	offset int64
 }
 
 // scaledKey names a fragment times a scale.
@@ -251,34 +260,77 @@ func (l *matrices) timesScale(u *ir.UOp, at coords, fragment *program.Value, sca
 // goOnWithIntegers adds the products of a step to the sums of a chain, a sum for each place of bytes; those of the step after it, too,
 // where an instruction takes the points of both. Behind the last step the sums are put together.
 func (l *matrices) goOnWithIntegers(m *matrixSum, t columnTile, c *matrixChain) {
-	factors := func(i int) (rows, columns []*program.Value) {
-		at := c.steps[i].at
-		return l.rowFragment(m.rows, at, m.rows.DType, 1), l.columnFragment(t.columns, at, t.columns.DType, 1)
-	}
-	rows, columns := factors(c.done)
-	c.done++
-	if c.done < len(c.steps) && columns[0].Type.Lanes == plan.LanePoints {
-		moreRows, moreColumns := factors(c.done)
-		c.done++
-		both := func(first, second []*program.Value) []*program.Value {
-			return lists.Make(len(first), func(i int) *program.Value { return l.b.Concat(first[i], second[i]) })
-		}
-		rows, columns = both(rows, moreRows), both(columns, moreColumns)
-	}
-	of := program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies)
+	steps := l.stepsTogether(t, c, c.done)
+	rows := together(l.b, steps, func(at coords) []*program.Value { return l.rowFragment(m.rows, at, m.rows.DType, 1) })
+	columns := l.columnBytes(t, steps)
 	if c.places == nil {
-		c.places = lists.Make(min(len(rows)+len(columns)-1, t.product.DType.Size()), func(int) *program.Value { return l.b.Zero(of) })
+		c.places = l.firstPlaces(m, t, c, min(len(rows)+len(columns)-1, t.product.DType.Size()))
 	}
+	l.addProducts(c.places, rows, columns)
+	if c.done += len(steps); c.done == len(c.steps) {
+		c.sum = l.b.Cast(l.joinPlaces(c.places), t.product.DType)
+	}
+}
+
+// addProducts adds the products of bytes to the sums of their places.
+func (l *matrices) addProducts(sums, rows, columns []*program.Value) {
 	for i, x := range rows {
 		for j, y := range columns {
-			if place := i + j; place < len(c.places) {
-				c.places[place] = l.b.Mma(c.places[place], x, y)
+			if place := i + j; place < len(sums) {
+				sums[place] = l.b.Mma(sums[place], x, y)
 			}
 		}
 	}
-	if c.done == len(c.steps) {
-		c.sum = l.b.Cast(l.joinPlaces(c.places), t.product.DType)
+}
+
+// stepsTogether are the steps of a chain, from one on, that an instruction takes.
+func (l *matrices) stepsTogether(t columnTile, c *matrixChain, first int) []matrixStep {
+	steps := c.steps[first : first+1]
+	if first+1 < len(c.steps) && l.columnBytes(t, steps)[0].Type.Lanes == plan.LanePoints {
+		steps = c.steps[first : first+2]
 	}
+	return steps
+}
+
+// columnBytes are the bytes of a tile of columns at the points of an instruction.
+func (l *matrices) columnBytes(t columnTile, steps []matrixStep) []*program.Value {
+	return together(l.b, steps, func(at coords) []*program.Value { return l.columnFragment(t.columns, at, t.columns.DType, 1) })
+}
+
+// together are the bytes of a factor at the points of several steps.
+func together(b *program.Builder, steps []matrixStep, fragment func(at coords) []*program.Value) []*program.Value {
+	all := fragment(steps[0].at)
+	for _, s := range steps[1:] {
+		more := fragment(s.at)
+		all = lists.Make(len(all), func(i int) *program.Value { return b.Concat(all[i], more[i]) })
+	}
+	return all
+}
+
+// firstPlaces are what the sums of a chain's places begin with: of rows that have an offset, the products of the offset and the columns, once
+// for all tiles of rows.
+func (l *matrices) firstPlaces(m *matrixSum, t columnTile, c *matrixChain, n int) []*program.Value {
+	zeros := lists.Make(n, func(int) *program.Value { return l.b.Zero(program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies)) })
+	if m.offset == 0 {
+		return zeros
+	}
+	d := l.scopes.depth(t.columns)
+	key := offsetKey{l.scopes.stack[d], l.scopes.key(t.columns, c.steps[0].at), len(c.steps), m.offset}
+	sums, ok := l.offsets[key]
+	if !ok {
+		l.scopes.in(d, func() {
+			sums = zeros
+			for i := 0; i < len(c.steps); {
+				steps := l.stepsTogether(t, c, i)
+				bytes := l.columnBytes(t, steps)
+				offset := l.b.Int(program.Vector(ir.I8, plan.RowCopies*bytes[0].Type.Lanes), m.offset)
+				l.addProducts(sums, []*program.Value{offset}, bytes)
+				i += len(steps)
+			}
+		})
+		l.offsets[key] = sums
+	}
+	return slices.Clone(sums)
 }
 
 // joinPlaces puts the sums of places of bytes together, those of high places first.

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tgc/internal/lists"
@@ -17,6 +18,7 @@ import (
 // integers, bytes that hold them.
 type matrixSum struct {
 	rows   *ir.UOp // at the lane's points
+	offset int64   // of rows that are bytes: added to each, by instructions of its own
 	tiles  []columnTile
 	copies []*ir.UOp // ranges of unrolled sums around it that the instruction goes on with, outer before inner
 	around bool      // the loop around it is a sum of nothing else: its accumulators are those of the instruction
@@ -121,7 +123,7 @@ func goesOn(p *shape.Kernel, u *ir.UOp, sums map[*ir.UOp]*matrixSum, free *analy
 		return nil
 	}
 	points := int64(plan.MatrixPoints)
-	m := &matrixSum{rows: inner.rows, copies: append([]*ir.UOp{u.ReduceRange()}, inner.copies...)}
+	m := &matrixSum{rows: inner.rows, offset: inner.offset, copies: append([]*ir.UOp{u.ReduceRange()}, inner.copies...)}
 	for _, r := range m.copies {
 		n, _ := r.Src[0].Int()
 		points *= n
@@ -171,8 +173,27 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 		of := p.Simplify.Do(a.Substitute(columns, at))
 		m.tiles = append(m.tiles, columnTile{product: a.Mul(m.rows, of), columns: narrowest(p, of)})
 	}
-	m.rows = narrowest(p, m.rows)
+	m.rows, m.offset = offsetByte(p, m.rows)
+	if m.offset == 0 {
+		m.rows = narrowest(p, m.rows)
+	}
 	return m, nil
+}
+
+// offsetByte takes an integer apart that is a byte and a constant. To add a constant to the bytes of a word, whose sums would carry
+// into one another, takes six instructions; the product of the constant and the columns, for all rows at once, takes one.
+func offsetByte(p *shape.Kernel, u *ir.UOp) (of *ir.UOp, offset int64) {
+	if !u.DType.IsInt() || u.Op != ir.OpAdd {
+		return u, 0
+	}
+	offset, constant := u.Src[1].Int()
+	if !constant || offset < math.MinInt8 || offset > math.MaxInt8 {
+		return u, 0
+	}
+	if x := shape.ByteFactor(p.Arena, p.Bounds, u.Src[0], true); x != nil {
+		return x, offset
+	}
+	return u, 0
 }
 
 // inLanes reports a range in lanes, but for the lanes of the instruction itself.

@@ -156,6 +156,9 @@ func (s *Selector) castLane(v, to *program.Value, i int) (Operand, error) {
 			}
 			return s.print.HalfToFloat(s.Words(v)[i/2], i%2 != 0), nil
 		}
+		if h := s.values[v.ID].half; h != nil {
+			return s.print.HalfToFloat(s.Words(h.of)[h.lane/2], h.lane%2 != 0), nil
+		}
 		return s.print.HalfToFloat(s.Lane(v, 0), false), nil
 	case machine && t.Float():
 		return s.print.ToFloat(n, t, s.Lane(v, i)), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/internal/lists"
+	"tgc/ir"
 	"tgc/ir/program"
 )
 
@@ -18,6 +19,10 @@ func (s *Selector) movement(in *program.Instr) error {
 	case program.FoldLanes:
 		return s.fold(in)
 	case program.Extract:
+		if v := in.Args[0]; s.simplify && v.Type.Elem == ir.F16 && s.values[v.ID].words != nil {
+			s.values[in.Result.ID] = &held{half: &half{v, in.Lane}}
+			return nil
+		}
 		s.set(in.Result, []Operand{s.print.Hold(s.Lane(in.Args[0], in.Lane), s.TypeOf(in.Result))})
 		return nil
 	}

@@ -16,7 +16,14 @@ type held struct {
 	lanes   []Operand
 	words   []Operand
 	bits    uint64 // of packed words: those that a lane can have; 0 says nothing
+	half    *half  // of an f16 that has no register of its own yet
 	address *Address
+}
+
+// half is an f16 of a packed vector: what takes it apart needs no word of its own for it.
+type half struct {
+	of   *program.Value
+	lane int
 }
 
 // TypeOf is the type in which lanes of v are held. An I64 whose bounds fit is 32
@@ -92,6 +99,9 @@ func (s *Selector) Lane(v *program.Value, i int) Operand {
 	h := s.values[v.ID]
 	if h.lanes != nil {
 		return h.lanes[i]
+	}
+	if h.half != nil {
+		return s.Lane(h.half.of, h.half.lane)
 	}
 	return s.Once(fmt.Sprintf("lane %d %d", v.ID, i), func() Operand { return s.unpack(h.words, v.Type.Elem, i) })
 }

@@ -153,6 +153,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "with the activations of a row in registers, the weights of the last rows would be loaded after the first are used",
 		}, alone(orderRows)),
 		onGPU(pass.Info{
+			Name: "exchange-words", Needs: []string{oneOfEach, readsPlaced},
+			Doc: "MMA: let the lanes of a quad load 16 bytes for each other, and exchange the words",
+			Why: "a word of 16 bytes of each of eight rows takes the first level of cache as long as a line of each",
+		}, alone(exchangeWords)),
+		onGPU(pass.Info{
+			Name: "join-loads", Needs: []string{oneOfEach, readsPlaced},
+			Doc: "let loads of bytes that lie side by side be one",
+			Why: "copies of a sum load their blocks' scales by themselves, two bytes each, which takes the first level of cache as long as 16",
+		}, alone(joinLoads)),
+		onGPU(pass.Info{
 			Name: "rotate-loops", Needs: []string{readsPlaced}, Gives: []string{loadsRotated},
 			Doc: "load the weights of a loop's next iteration in this one, and the first ones before the loop",
 			Why: "memory is read while the block computes",
@@ -217,6 +227,8 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "eliminate-barriers", After: "double-buffer", Because: "a loop has two barriers only when those that order nothing are gone"},
 		{Before: "double-buffer", After: "prefetch-tiles", Because: "a loop with two sets of tiles issues its loads already"},
 		{Before: "set-cache-policies", After: "rotate-loops", Because: "the copies of a load keep its policy"},
+		{Before: "set-cache-policies", After: "join-loads", Because: "parts of 16 bytes that are loaded together still share their lines with those of others"},
+		{Before: "join-loads", After: "rotate-loops", Because: "joined loads of the next iteration take fewer registers"},
 		{Before: "guard-loads", After: "rotate-loops", Because: "what a row is replaced with is loaded after it, in its own iteration"},
 		{Before: "rematerialise-reads", After: "rotate-loops", Because: "it makes the registers that weights of the next rows take"},
 		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
