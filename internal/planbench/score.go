@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"os"
@@ -58,7 +59,9 @@ func score(ctx context.Context, b *bench, file, set string, steps int, only stri
 		}
 		if steps > 0 {
 			numbers = fit(kernels, numbers, steps, only)
-			fmt.Printf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n", numbers.Threads, numbers.Tiles, numbers.ByteTiles, numbers.FloatTiles, numbers.PlainTiles, numbers.HalfTiles, numbers.TermTiles, numbers.GroupTiles, numbers.FloatGroupTiles, numbers.HalfGroupTiles)
+			for _, table := range tablesOf(&numbers) {
+				fmt.Printf("%+v\n", table.Interface())
+			}
 		}
 		if len(sets) > 1 {
 			fmt.Printf("%s: ", set)
@@ -265,13 +268,26 @@ func setNumbers(desc *target.Desc, set string) error {
 // numbersOf are the numbers of a target by which plans are priced.
 func numbersOf(desc *target.Desc) map[string]*float64 {
 	fields := make(map[string]*float64)
-	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles, "FloatTiles.": &desc.FloatTiles, "ByteTiles.": &desc.ByteTiles, "PlainTiles.": &desc.PlainTiles, "HalfTiles.": &desc.HalfTiles, "TermTiles.": &desc.TermTiles, "GroupTiles.": &desc.GroupTiles, "FloatGroupTiles.": &desc.FloatGroupTiles, "HalfGroupTiles.": &desc.HalfGroupTiles} {
-		v := reflect.ValueOf(numbers).Elem()
-		for i := range v.NumField() {
-			fields[prefix+v.Type().Field(i).Name] = v.Field(i).Addr().Interface().(*float64)
+	for name, table := range tablesOf(desc) {
+		for i := range table.NumField() {
+			fields[name+"."+table.Type().Field(i).Name] = table.Field(i).Addr().Interface().(*float64)
 		}
 	}
 	return fields
+}
+
+// tablesOf are the tables of such numbers, by the names of their fields.
+func tablesOf(desc *target.Desc) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		for i, v := 0, reflect.ValueOf(desc).Elem(); i < v.NumField(); i++ {
+			switch v.Field(i).Interface().(type) {
+			case target.Threads, target.Tiles:
+				if !yield(v.Type().Field(i).Name, v.Field(i)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // compare is Kendall's tau between times and prices, and the time of the cheapest over

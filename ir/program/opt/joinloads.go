@@ -11,21 +11,7 @@ const mostLoaded = 16
 
 // joinLoads lets loads of a block whose bytes lie side by side be one, where the program does
 // not write them and their place is known to be aligned. It comes where the first of them stood.
-func joinLoads(p *program.Program) {
-	renumber(p)
-	j := &loadJoiner{Builder: program.Resume(p), addressFinder: addressesIn(p)}
-	j.block(p.Body)
-	if j.joined {
-		j.Finish()
-		dropUnreadIn(p.Body, p.Readers(), isPointer)
-	}
-}
-
-type loadJoiner struct {
-	*program.Builder
-	addressFinder
-	joined bool
-}
+func joinLoads(p *program.Program) { replaceLoads(p, (*loadWriter).sideBySideLoads) }
 
 // part is what a load becomes: lanes of a wider one.
 type part struct {
@@ -39,41 +25,22 @@ type wideLoad struct {
 	value *program.Value
 }
 
-// block writes a block and those in it anew.
-func (j *loadJoiner) block(b *program.Block) {
-	instrs := b.Instrs
-	parts := j.parts(instrs)
-	b.Instrs = make([]program.Instr, 0, len(instrs))
-	for i := range instrs {
-		in := instrs[i]
-		for inner := range in.Blocks() {
-			j.block(inner)
-		}
-		j.With(b, func() {
-			if p, ok := parts[in.Result]; ok {
-				in = j.taken(in, p)
-			}
-			j.Emit(in)
-		})
-	}
-}
-
-// parts are the loads of a block that become parts of wider ones.
-func (j *loadJoiner) parts(instrs []program.Instr) map[*program.Value]part {
-	parts := make(map[*program.Value]part)
-	for key, list := range j.alike(instrs) {
+// sideBySideLoads replaces the loads of a block that become parts of wider ones.
+func (w *loadWriter) sideBySideLoads(instrs []program.Instr) replacements {
+	out := make(replacements)
+	for key, list := range w.alike(instrs) {
 		for len(list) > 1 {
 			n := adjoining(list, key.typ.Bytes())
 			if n > 1 {
 				wide := &wideLoad{first: list[0], loads: n}
 				for k, l := range list[:n] {
-					parts[l.instr.Result] = part{wide, k * key.typ.Lanes}
+					out[l.instr.Result] = func(in program.Instr) program.Instr { return w.taken(in, part{wide, k * key.typ.Lanes}) }
 				}
 			}
 			list = list[n:]
 		}
 	}
-	return parts
+	return out
 }
 
 // adjoining is how many of the first loads of a list, of so many bytes each, can be one.
@@ -91,20 +58,14 @@ func adjoining(list []loaded, bytes int) int {
 }
 
 // taken is a load as lanes of a wider one, which is written where the first of them stands.
-func (j *loadJoiner) taken(in program.Instr, p part) program.Instr {
-	before := j.MakeFor(in.Result.Origin)
-	defer j.MakeAgainFor(before)
-	j.joined = true
+func (w *loadWriter) taken(in program.Instr, p part) program.Instr {
 	typ := in.Result.Type
 	if p.of.value == nil {
 		pointer := in.Args[0]
-		if d := p.of.first.bytes - j.placeOf(pointer).bytes; d != 0 {
-			pointer = j.PtrAdd(pointer, j.Index(d/int64(typ.Elem.Size())))
+		if d := p.of.first.bytes - w.placeOf(pointer).bytes; d != 0 {
+			pointer = w.PtrAdd(pointer, w.Index(d/int64(typ.Elem.Size())))
 		}
-		wide := p.of.first.instr
-		load := program.Instr{Op: program.Load, Result: j.NewValue(program.Vector(typ.Elem, p.of.loads*typ.Lanes)), Args: []*program.Value{pointer}, Align: wide.Align, Cache: wide.Cache}
-		j.Emit(load)
-		p.of.value = load.Result
+		p.of.value = w.LoadCached(pointer, p.of.loads*typ.Lanes, p.of.first.instr.Align, in.Cache)
 	}
 	if typ.Lanes == 1 {
 		return program.Instr{Op: program.Extract, Result: in.Result, Args: []*program.Value{p.of.value}, Lane: p.lanes}
@@ -114,9 +75,4 @@ func (j *loadJoiner) taken(in program.Instr, p part) program.Instr {
 		mask[k] = p.lanes + k
 	}
 	return program.Instr{Op: program.Shuffle, Result: in.Result, Args: []*program.Value{p.of.value, p.of.value}, Mask: mask}
-}
-
-// isPointer reports the arithmetic of a pointer.
-func isPointer(in *program.Instr) bool {
-	return in.Result != nil && in.Result.Type.Ptr && (in.Op == program.PtrAdd || in.Op == program.Alu)
 }
