@@ -275,9 +275,31 @@ func (t *matrixTile) pointsOfStep(k *matrixWork) float64 {
 	return math.Ceil(k.points / float64(t.steps*t.groups))
 }
 
-// fits reports panels of a warpgroup for which a block has the shared memory.
+// fits reports sums that a lane has the registers for, and panels of a warpgroup for which a block has the shared memory.
 func (t *matrixTile) fits(k *matrixWork, desc *target.Desc) bool {
+	sums := sumsOfLane * float64(t.rows*t.tokens) * (k.matrices + float64(t.held)) // of floats, and of integers until their loop ends
+	if t.held > 0 && sums > min(unitRegisters/float64(t.threads()), mostRegisters) {
+		return false
+	}
 	return !t.group || t.set(k)+besidePanels <= float64(desc.SharedBytes)
+}
+
+// heldSums is how many sums of integers of a tile a loop over their points holds: all of them in each copy that lies around the
+// loop. Spilled, they made a prompt in Q5_K 6.6 times slower (docs/bench/h200-loads.txt).
+func (p *planner) heldSums(chain []int) int64 {
+	inner, held := chain[len(chain)-1], int64(1)
+	if !p.integerSum(inner) || p.left(inner) == 1 {
+		return 0
+	}
+	for _, i := range chain[:len(chain)-1] {
+		if !p.integerSum(i) {
+			held *= max(p.taken[i], 1)
+		}
+	}
+	if held == 1 {
+		return 0 // as many as there are with no copies
+	}
+	return held * int64(len(p.reduces[inner]))
 }
 
 // takesMore reports a tile of a warpgroup that more points at once pay for: panels of terms take as much room with half of the points.
@@ -309,11 +331,13 @@ func (m *matrixProduct) tiles() []*matrixTile {
 			continue
 		}
 		last = iterations
+		held := map[bool]int64{false: p.heldSums(chain), true: m.along(copies, true).heldSums(chain)} // by whether there are panels
 		m.work.eachTile(func(t matrixTile) {
 			if t.groups > outer {
 				return
 			}
 			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
+			t.held = held[t.panels]
 			t.uneven = t.steps*t.groups != iterations
 			if !t.fits(m.work, m.desc) || slices.Contains(groupCopies, copies) && !t.takesMore(m.work) {
 				return

@@ -199,6 +199,7 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 type matrixTile struct {
 	rows, rowWarps, tokens, tokenWarps, groups int64
 	copies                                     int64 // tiles along the sum that a warp has at once
+	held                                       int64 // sums of integers of a tile that a loop over their points holds
 	steps                                      int64 // iterations of a warp along the sum
 	uneven                                     bool  // groups do not share the steps evenly
 	panels                                     bool
@@ -241,6 +242,10 @@ func (p *planner) matrixChain(w *operand, points, most int64) {
 		if i != inner && p.constant(i) && p.integerSum(i) && !p.severalBytes(w.sum) {
 			p.split(plan.UNROLL, i, p.size(i))
 		}
+	}
+	if n := p.left(inner); p.integerSum(inner) && n <= most/copies && len(w.chain) > 1 { // else copies of other sums are held through a loop
+		p.split(plan.UNROLL, inner, n)
+		copies *= n
 	}
 	for _, shared := range []bool{true, false} {
 		for _, i := range slices.Backward(w.chain) {
