@@ -216,6 +216,35 @@ func TestWarpgroupPanelsFit(t *testing.T) {
 	}
 }
 
+// Sums of integers that a loop over their points holds lie in registers beside those of floats: of 16 tiles a lane has 64 floats, and as
+// many integers for each copy and digit. Sums that no loop holds are not counted here.
+func TestHeldSumsFit(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		tiles, warps, held int64
+		matrices           float64
+		fits               bool
+	}{
+		{16, 8, 0, 1, true},
+		{16, 8, 2, 1, true},  // 192 registers
+		{16, 8, 3, 1, false}, // 256
+		{16, 8, 2, 2, false},
+		{8, 8, 6, 1, true}, // 224
+		{8, 8, 8, 1, false},
+		{8, 16, 3, 1, true}, // 128, as many as each of 512 threads has
+		{8, 16, 4, 1, false},
+		{8, 4, 6, 1, true}, {8, 4, 8, 1, false}, // fewer threads have no more
+	} {
+		tile := matrixTile{rows: 2, rowWarps: 2, tokens: c.tiles / 2, tokenWarps: c.warps / 2, groups: 1, copies: 2, steps: 8, held: c.held}
+		if got := tile.fits(&matrixWork{points: 4096, matrices: c.matrices}, desc); got != c.fits {
+			t.Errorf("%d tiles of %.0f matrices, %d sums of integers of each, %d threads: fit %t, want %t", c.tiles, c.matrices, c.held, tile.threads(), got, c.fits)
+		}
+	}
+}
+
 // Panels of warpgroups are made of what lies in memory as they hold it. More points at once are for products of one panel for each
 // factor; two sets of them let one be filled while the other is multiplied.
 func TestWhatWarpgroupsTake(t *testing.T) {

@@ -82,6 +82,48 @@ func (b *builder) heads(tokens, rows, groups, heads, size int64) *ir.UOp {
 	return b.sink(b.Store(out, b.sum(product, g, h, j), []*ir.UOp{t, n}, []*ir.UOp{t, n}))
 }
 
+// byteGroups is a product of groups of bytes with a scale for each on both sides, whose activations are one byte, or two digits of which
+// each has its own sum of integers.
+func (b *builder) byteGroups(tokens, rows, groups, size int64, digits int) *ir.UOp {
+	w, rowScale, tokenScale, out := b.param(0, ir.I8, rows, groups, size), b.param(1, ir.F32, rows, groups), b.param(2, ir.F32, tokens, groups), b.param(3, ir.F32, tokens, rows)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	value := b.f(0)
+	for d := range digits {
+		x := b.Load(b.param(4+d, ir.I8, tokens, groups, size), t, g, j)
+		sum := b.Cast(b.sum(b.Mul(b.Cast(x, ir.I32), b.Cast(b.Load(w, n, g, j), ir.I32)), j), ir.F32)
+		value = b.Add(b.Mul(value, b.f(256)), sum)
+	}
+	value = b.Mul(b.Mul(b.Load(tokenScale, t, g), b.Load(rowScale, n, g)), value)
+	return b.sink(b.Store(out, b.sum(value, g), list(t, n), list(t, n)))
+}
+
+// Sums of integers of a group that a loop over its points holds, one of each digit and copy, fit in registers: what is left of the points is
+// a copy first, and where it is too long for one, or there are several copies around it, a warp has fewer tiles.
+func TestSumsOfGroupsFit(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for _, c := range []struct {
+		size, tokens int64
+		digits       int
+		plan         string
+	}{
+		{48, 16, 1, "MMA r1; UNROLL r1 3; UNROLL r0 2; SWAP s0 1; GROUP r0 7; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; FMA; PRELOAD p0; PRELOAD p1"}, // no loop
+		{48, 512, 2, "MMA r1; UNROLL r0 2; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
+		{80, 512, 2, "MMA r1; UNROLL r0 2; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; FMA; PRELOAD p0; PRELOAD p1"},
+		{112, 512, 2, "MMA r1; UNROLL r1 7; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; FMA; PRELOAD p0; PRELOAD p1"},
+		{144, 128, 1, "MMA r1; UNROLL r0 4; SWAP s0 1; GROUP r1 3; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; FMA; PRELOAD p0; PRELOAD p1"},  // one digit in four copies
+		{160, 128, 2, "MMA r1; UNROLL r1 2; UNROLL r0 4; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; FMA; PRELOAD p0; PRELOAD p1"}, // 32 points at once
+	} {
+		b := newBuilder()
+		got := choose(t, b, b.byteGroups(c.tokens, 4096, 4096/c.size/2*2, c.size, c.digits), desc, heuristic.Knobs{}).Plan.String()
+		if got != c.plan {
+			t.Errorf("%d tokens, groups of %d in %d digits: plan %s\nwant %s", c.tokens, c.size, c.digits, got, c.plan)
+		}
+		b = newBuilder()
+		sink := b.byteGroups(16, 32, 2, c.size, c.digits)
+		checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, nil)
+	}
+}
+
 // A product of few uses has prices of both ways to make it, whichever is cheaper: kernels of a launch agree by them.
 func TestPricesOfBothWays(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90")
