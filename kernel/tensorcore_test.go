@@ -270,33 +270,78 @@ func TestMatrixBytesAsHalves(t *testing.T) {
 	}
 }
 
-// Lanes of a quad load what four copies of a sum want for each other, of rows that lie 64 bytes apart: four shuffles for the weights, four for the
-// activations. Of rows side by side all is in one line anyway.
-func TestMatrixLanesExchangeWords(t *testing.T) {
+// Lanes of a quad load what copies of a sum want for each other, of rows that lie 64 bytes apart. Of rows side by side all is in one line anyway.
+func TestMatrixLanesExchangeUnits(t *testing.T) {
+	words := func(groups, size int64) func(b *builder) *ir.UOp {
+		return func(b *builder) *ir.UOp { return byteMatmul(b, 8, 16, groups, size) }
+	}
+	lookups := func(each int64) func(b *builder) *ir.UOp {
+		return func(b *builder) *ir.UOp { return tableMatmul(b, 8, 16, 64, each) }
+	}
+	const tiles = "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UNROLL r0 4; " // two of 8 rows, and one of activations
 	for _, c := range []struct {
-		groups   int64
+		name     string
+		sink     func(b *builder) *ir.UOp
 		plan     string
 		shuffles int
+		loads    string
 	}{
-		{8, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UNROLL r0 4; MMA r1; FMA", 12}, // two tiles of 8 rows
-		{2, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UNROLL r0 2; MMA r1; FMA", 0},
+		{"words", words(8, 16), tiles + "MMA r1; FMA", 3 * 4, ""},
+		{"near", words(2, 16), strings.Replace(tiles, "UNROLL r0 4", "UNROLL r0 2", 1) + "MMA r1; FMA", 0, ""},
+		{"double words", words(8, 32), tiles + "MMA r1 32; FMA", 3 * 2 * 2, "u8x8"},
+		{"turned halves", turnedMatmul, tiles + "MMA r1 32; FMA", 3 * 2 * 2, "u8x8"},
+		{"halves of words", lookups(4), tiles + "MMA r1 32; FMA", 2*2 + 2*2, "u8x2"},
+		{"bytes", lookups(8), tiles + "MMA r1 32; FMA", 2 * 2, "u8"},
 	} {
-		b := newBuilder()
-		sink := byteMatmul(b, 8, 16, c.groups, 16)
-		plan, err := plan.Parse(c.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(program.Print(p), "= shufflelane "); n != c.shuffles {
-			t.Errorf("%d groups: %d shuffles, want %d\n%s", c.groups, n, c.shuffles, show(p))
-		}
-		compare(t, b.Arena, sink, p, plan, nil)
-		emulate(t, sink, p, nil)
+		t.Run(c.name, func(t *testing.T) {
+			b := newBuilder()
+			sink := c.sink(b)
+			plan, err := plan.Parse(c.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := program.Print(p)
+			if n := strings.Count(text, "= shufflelane "); n != c.shuffles {
+				t.Errorf("%d shuffles, want %d\n%s", n, c.shuffles, show(p))
+			}
+			if c.loads != "" && strings.Contains(text, ":"+c.loads+" = load ") {
+				t.Errorf("units of %s are still loaded\n%s", c.loads, show(p))
+			}
+			compare(t, b.Arena, sink, p, plan, nil)
+			emulate(t, sink, p, nil)
+		})
 	}
+}
+
+// turnedMatmul is byteMatmul where the first halves of four groups of 32 lie side by side, and then the second ones.
+func turnedMatmul(b *builder) *ir.UOp {
+	const tokens, rows, groups, size = 8, 16, 8, 32
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.I32, tokens, rows)
+	scale := b.param(2, ir.I8, rows, groups)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	four, half := b.Div(g, b.n(4)), b.Div(j, b.n(size/2))
+	at := b.Add(b.Mul(four, b.n(4*size)), b.Add(b.Mul(half, b.n(2*size)), b.Add(b.Mul(b.Mod(g, b.n(4)), b.n(size/2)), b.Mod(j, b.n(size/2)))))
+	q := b.Cast(b.And(b.Load(w, n, at), b.ConstInt(ir.U8, 63)), ir.I32)
+	v := b.Cast(b.Load(x, t, b.Add(b.Mul(g, b.n(size)), j)), ir.I32)
+	total := b.sum(b.Mul(b.Cast(b.Load(scale, n, g), ir.I32), b.sum(b.Mul(v, q), j)), g)
+	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
+}
+
+// tableMatmul is a product of groups of 32 bytes, of which so many weights at a time are looked up by a byte.
+func tableMatmul(b *builder, tokens, rows, groups, each int64) *ir.UOp {
+	const size = 32
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size/each), b.param(3, ir.I32, tokens, rows)
+	scale, table := b.param(2, ir.I8, rows, groups), b.param(4, ir.I8, 256, each)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	index := b.Load(w, n, b.Add(b.Mul(g, b.n(size/each)), b.Div(j, b.n(each))))
+	q := b.Cast(b.Load(table, b.Cast(index, ir.Idx), b.Mod(j, b.n(each))), ir.I32)
+	v := b.Cast(b.Load(x, t, b.Add(b.Mul(g, b.n(size)), j)), ir.I32)
+	total := b.sum(b.Mul(b.Cast(b.Load(scale, n, g), ir.I32), b.sum(b.Mul(v, q), j)), g)
+	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
 }
 
 // Joined with their product, staged sums leave no stage behind.

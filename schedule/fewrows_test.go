@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
@@ -47,6 +48,32 @@ func TestBlocksPrepareFewRows(t *testing.T) {
 		})
 		if again != c.again {
 			t.Errorf("%d rows of %d: scales are made again: %t, want %t\n%s", c.tokens, c.k, again, c.again, s)
+		}
+		r.check(s, interp.KernelOptions{}, flips)
+	}
+}
+
+// Scales of rows that are rounded by a kernel before a product of whole tiles are stored by it, too, however little work they are: each block
+// would read all of the rows again to fold what has been folded.
+func TestScalesStandBesideIntegers(t *testing.T) {
+	for _, c := range []struct {
+		tokens, k int
+	}{{8, 960}, {16, 480}, {8, 576}} {
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, c.tokens, c.k).MulScalar(0.5).Contiguous()
+		g.Output("y", nn.Int8.Linear(x, g.Packed("w", "Q8_0", 40, c.k)))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(hopper(t))
+		for _, l := range s.Launches {
+			for _, k := range l.Kernels {
+				product := slices.ContainsFunc(k.Args, func(i int) bool { return s.Buffers[i].Format != "" })
+				largest := analyse.Any(k.AST, func(u *ir.UOp) bool {
+					return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpMax
+				})
+				if product && largest {
+					t.Errorf("%d rows of %d: the product folds their scales\n%s", c.tokens, c.k, s)
+				}
+			}
 		}
 		r.check(s, interp.KernelOptions{}, flips)
 	}

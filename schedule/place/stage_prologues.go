@@ -55,6 +55,10 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			return refused(s, p, "no axis to stage")
 		}
 	}
+	if waitAnyway(s, p) && madeAgain(s, p) {
+		p.Pinned = true // stages in what is left would spare no launch
+		return true
+	}
 	ok := s.ReplaceReads(p, asStage(s.Graph, p), state.BodiesOnly)
 	if ok {
 		s.Record(p, true, "light", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
@@ -81,7 +85,7 @@ func madeAgain(s *state.State, p *state.Value) bool {
 			continue
 		}
 		axes := axesIn(s, c, p)
-		if light, _, _ := s.IsLight(p, axes); len(axes) > 0 || !light || !s.FactsOf(p.Body).Reduce || !stored(s, c) {
+		if light, _, _ := s.IsLight(p, axes); len(axes) > 0 || !light || !s.FactsOf(p.Body).Reduce || !storedWith(s, c, p) {
 			return false
 		}
 		others = append(others, c)
@@ -93,10 +97,25 @@ func madeAgain(s *state.State, p *state.Value) bool {
 	return true
 }
 
-// stored reports a value that blocks of its readers do not make, since it is too much for each of them or a matrix product reads it.
-func stored(s *state.State, v *state.Value) bool {
+// waitAnyway reports that products that read p also read what else is made of it.
+func waitAnyway(s *state.State, p *state.Value) bool {
+	readers := s.Consumers(p)
+	made := func(id int) bool {
+		return slices.ContainsFunc(readers, func(c *state.Value) bool { return c.ID == id && !s.FactsOf(c.Body).Weights })
+	}
+	return !slices.ContainsFunc(readers, func(c *state.Value) bool {
+		return s.FactsOf(c.Body).Weights && !slices.ContainsFunc(s.ReadMemo[c.ID].Values, made)
+	})
+}
+
+// storedWith reports a value that blocks of its readers do not make, since it is too much for each of them or a matrix product reads
+// it, perhaps only with what it folds of p.
+func storedWith(s *state.State, v, p *state.Value) bool {
 	return slices.ContainsFunc(s.PlacedUses(v), func(u state.PlacedUse) bool { return repeatedByBlocks(s, v, u) }) ||
-		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool { return readInProduct(s, v, c, axesIn(s, c, v)) })
+		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool {
+			axes := axesIn(s, c, v)
+			return readInProduct(s, v, c, axes) || len(axes) > 0 && inTiles(s, c) && foldsRows(s, axes, v, p)
+		})
 }
 
 // readInProduct reports rows that a matrix product reads as they are stored.
@@ -190,14 +209,25 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 		return false
 	}
 	rows := s.Points(p.Ranges) / s.Points(axes)
-	if s.WeightReuse(reader)%n == 0 {
-		little := s.Points(p.Ranges)
-		if rows > 1 && s.Height(p.Body) > 0 { // which every block folds again
-			little = max(little, s.Work(p.Body, p.Ranges))
-		}
-		return little > s.Opt.Profile.RepeatCap
+	if inTiles(s, reader) {
+		return s.Points(p.Ranges) > s.Opt.Profile.RepeatCap || s.Height(p.Body) > 0 && foldsRows(s, axes, p)
 	}
 	return (rows > n/2 || rows > 1 && !oneReduce(s, p, axes)) && !preparedByBlocks(s, p, rows)
+}
+
+// inTiles reports a product whose weights are used for whole tiles of matrix instructions.
+func inTiles(s *state.State, reader *state.Value) bool {
+	n := s.Opt.Profile.MatrixTokens
+	return n > 0 && s.FactsOf(reader.Body).Weights && s.WeightReuse(reader)%n == 0
+}
+
+// foldsRows reports several rows of a value whose folds, with those of what it reads, are too much work to be done again by every block.
+func foldsRows(s *state.State, axes []*ir.UOp, v *state.Value, reads ...*state.Value) bool {
+	left := s.Opt.Profile.RepeatCap
+	for _, p := range append(reads, v) {
+		left -= min(s.Work(p.Body, p.Ranges), left+1)
+	}
+	return left < 0 && s.Points(v.Ranges) > s.Points(axes)
 }
 
 // preparedByBlocks reports rows so short, and so little work for each of their elements, that each block makes all of them ready. It

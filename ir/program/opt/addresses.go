@@ -2,6 +2,7 @@ package opt
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"tgc/ir"
@@ -18,7 +19,7 @@ type addressFinder struct {
 	known  known
 	loops  map[*program.Value]*program.Instr // by their indices
 	equal  map[*program.Value]bool           // in all threads of a block
-	varies map[*program.Value]bool           // among the threads of a block
+	varies map[*program.Value]bool           // among the threads of a warp
 }
 
 func addressesIn(p *program.Program) addressFinder {
@@ -125,6 +126,25 @@ func (a *addressFinder) linear(p *program.Value) linear {
 	}
 }
 
+// mostLoaded is how many bytes a thread loads at once.
+const mostLoaded = 16
+
+// alignOf is how a place so many bytes from a pointer is aligned, up to the bytes that a thread loads at once.
+func (a *addressFinder) alignOf(pointer *program.Value, bytes int64) int {
+	at := a.linear(pointer)
+	param := a.memory.Param(at.from)
+	if param == nil {
+		return 1
+	}
+	align := min(mostLoaded, int64(param.Align))
+	for _, n := range append(slices.Collect(maps.Values(at.terms)), at.bytes+bytes) {
+		for n%align != 0 {
+			align /= 2
+		}
+	}
+	return int(align)
+}
+
 // add adds an index, each of which counts so many bytes.
 func (a *addressFinder) add(at *linear, v *program.Value, bytes int64) {
 	if n, ok := a.known[v]; ok {
@@ -148,8 +168,11 @@ func (a *addressFinder) add(at *linear, v *program.Value, bytes int64) {
 	at.terms[v] += bytes
 }
 
-// quadLanes are the threads of a quad.
-const quadLanes = 4
+// quadLanes are the threads of a quad, and a warp has 1<<warpShift.
+const (
+	quadLanes = 4
+	warpShift = 5
+)
 
 // isThread reports the number of a thread in its block.
 func (a *addressFinder) isThread(v *program.Value) bool {
@@ -166,12 +189,24 @@ func (a *addressFinder) isQuadLane(v *program.Value) bool {
 	return in != nil && in.Op == program.Alu && in.Ir == ir.OpAnd && a.isThread(in.Args[0]) && a.isKnown(in.Args[1], quadLanes-1)
 }
 
+// isPairLane reports the number of a thread in its half of a quad.
+func (a *addressFinder) isPairLane(v *program.Value) bool {
+	in := a.makers[v]
+	return in != nil && in.Op == program.Alu && in.Ir == ir.OpAnd && a.isKnown(in.Args[1], 1) && (a.isThread(in.Args[0]) || a.isQuadLane(in.Args[0]))
+}
+
+// isPair reports the number of a half in its quad.
+func (a *addressFinder) isPair(v *program.Value) bool {
+	in := a.makers[v]
+	return in != nil && in.Op == program.Alu && in.Ir == ir.OpShr && a.isKnown(in.Args[1], 1) && a.isQuadLane(in.Args[0])
+}
+
 func (a *addressFinder) isKnown(v *program.Value, n int64) bool {
 	m, ok := a.known[v]
 	return ok && m == n
 }
 
-// sameInQuad reports a value that is equal in the threads of a quad, and notes whether it varies among those of a block.
+// sameInQuad reports a value that is equal in the threads of a quad, and notes whether it varies among those of a warp.
 func (a *addressFinder) sameInQuad(v *program.Value) bool {
 	if loop := a.loops[v]; loop != nil { // its first index and its step
 		return a.allSame(v, loop.Args[0], loop.Args[2])
@@ -184,7 +219,7 @@ func (a *addressFinder) sameInQuad(v *program.Value) bool {
 		return false
 	case in.Ir == ir.OpShr && a.isThread(in.Args[0]):
 		n, ok := a.known[in.Args[1]]
-		a.varies[v] = true
+		a.varies[v] = n < warpShift
 		return ok && n >= 2
 	}
 	return a.allSame(v, in.Args...)

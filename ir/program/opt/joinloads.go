@@ -6,9 +6,6 @@ import "tgc/ir/program"
 // by side, two bytes each. A thread may load 16 bytes at once, and the first level of cache
 // takes as long for 2 as for 16 of each of a warp's lines.
 
-// mostLoaded is how many bytes a thread loads at once.
-const mostLoaded = 16
-
 // joinLoads lets loads of a block whose bytes lie side by side be one, where the program does
 // not write them and their place is known to be aligned. It comes where the first of them stood.
 func joinLoads(p *program.Program) { replaceLoads(p, (*loadWriter).sideBySideLoads) }
@@ -22,6 +19,7 @@ type part struct {
 type wideLoad struct {
 	first loaded // by its place
 	loads int
+	align int
 	value *program.Value
 }
 
@@ -30,9 +28,9 @@ func (w *loadWriter) sideBySideLoads(instrs []program.Instr) replacements {
 	out := make(replacements)
 	for key, list := range w.alike(instrs) {
 		for len(list) > 1 {
-			n := adjoining(list, key.typ.Bytes())
+			n := adjoining(list, key.typ.Bytes(), max(list[0].instr.Align, w.alignOf(key.from, list[0].bytes)))
 			if n > 1 {
-				wide := &wideLoad{first: list[0], loads: n}
+				wide := &wideLoad{first: list[0], loads: n, align: n * key.typ.Bytes()}
 				for k, l := range list[:n] {
 					out[l.instr.Result] = func(in program.Instr) program.Instr { return w.taken(in, part{wide, k * key.typ.Lanes}) }
 				}
@@ -43,10 +41,10 @@ func (w *loadWriter) sideBySideLoads(instrs []program.Instr) replacements {
 	return out
 }
 
-// adjoining is how many of the first loads of a list, of so many bytes each, can be one.
-func adjoining(list []loaded, bytes int) int {
+// adjoining is how many of the first loads of a list, of so many bytes each, can be one, the first being aligned.
+func adjoining(list []loaded, bytes, align int) int {
 	n := 1
-	for 2*n <= len(list) && 2*n*bytes <= min(mostLoaded, list[0].instr.Align) {
+	for 2*n <= len(list) && 2*n*bytes <= min(mostLoaded, align) {
 		for k := n; k < 2*n; k++ {
 			if list[k].bytes != list[0].bytes+int64(k*bytes) {
 				return n
@@ -65,7 +63,7 @@ func (w *loadWriter) taken(in program.Instr, p part) program.Instr {
 		if d := p.of.first.bytes - w.placeOf(pointer).bytes; d != 0 {
 			pointer = w.PtrAdd(pointer, w.Index(d/int64(typ.Elem.Size())))
 		}
-		p.of.value = w.LoadCached(pointer, p.of.loads*typ.Lanes, p.of.first.instr.Align, in.Cache)
+		p.of.value = w.LoadCached(pointer, p.of.loads*typ.Lanes, p.of.align, in.Cache)
 	}
 	if typ.Lanes == 1 {
 		return program.Instr{Op: program.Extract, Result: in.Result, Args: []*program.Value{p.of.value}, Lane: p.lanes}

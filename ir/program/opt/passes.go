@@ -153,10 +153,15 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "with the activations of a row in registers, the weights of the last rows would be loaded after the first are used",
 		}, alone(orderRows)),
 		onGPU(pass.Info{
-			Name: "exchange-words", Needs: []string{oneOfEach, readsPlaced},
-			Doc: "MMA: let the lanes of a quad load 16 bytes for each other, and exchange the words",
-			Why: "a word of 16 bytes of each of eight rows takes the first level of cache as long as a line of each",
-		}, alone(exchangeWords)),
+			Name: "order-products", Needs: []string{readsPlaced},
+			Doc: "MMA: let arithmetic follow the matrix instruction of integers, or the weights, that it waits for, where that takes fewer registers",
+			Why: "results are summed one lane after the other, and those of all copies would wait for the last lane",
+		}, alone(orderProducts)),
+		onGPU(pass.Info{
+			Name: "exchange-units", Needs: []string{oneOfEach, readsPlaced},
+			Doc: "MMA: let the lanes of a quad load up to 16 bytes for each other, and exchange what each wants of a row",
+			Why: "a few bytes of each of eight rows take the first level of cache as long as a line of each",
+		}, alone(exchangeUnits)),
 		onGPU(pass.Info{
 			Name: "join-loads", Needs: []string{oneOfEach, readsPlaced},
 			Doc: "let loads of bytes that lie side by side be one",
@@ -231,6 +236,8 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "join-loads", After: "rotate-loops", Because: "joined loads of the next iteration take fewer registers"},
 		{Before: "guard-loads", After: "rotate-loops", Because: "what a row is replaced with is loaded after it, in its own iteration"},
 		{Before: "rematerialise-reads", After: "rotate-loops", Because: "it makes the registers that weights of the next rows take"},
+		{Before: "order-products", After: "exchange-units", Because: "an exchange stands where the first of its copies is read"},
+		{Before: "order-products", After: "rotate-loops", Because: "what it frees holds the weights of the next rows"},
 		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},

@@ -84,17 +84,22 @@ const (
 	residentThreads         = 512
 )
 
+// registers are those of a thread.
+func (w *weights) registers() int {
+	o, threads := &w.program.Options, w.program.Threads()
+	if n := o.Of(program.Blocks); n > 0 {
+		return multiprocessorRegisters / (n * int(threads))
+	}
+	if n := o.Of(program.Regs); n > 0 {
+		return n
+	}
+	return multiprocessorRegisters / int(max(threads, residentThreads))
+}
+
 // freeRegisters is how many registers of a thread the grid loop's body leaves free
 // where most are in use, weights and pointers to them not counted.
 func (w *weights) freeRegisters() int {
-	o, threads := &w.program.Options, w.program.Threads()
-	share := multiprocessorRegisters / int(max(threads, residentThreads))
-	if n := o.Of(program.Blocks); n > 0 {
-		share = multiprocessorRegisters / (n * int(threads))
-	} else if n := o.Of(program.Regs); n > 0 {
-		share = n
-	}
-	return share + o.Of(program.Spare) - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
+	return w.registers() + w.program.Options.Of(program.Spare) - dep.Pressure(w.body, w.isArithmetic)
 }
 
 // crowded reports that activations leave too few registers for weights loaded ahead.
@@ -110,3 +115,6 @@ func (w *weights) crowded(registers int) bool {
 func (w *weights) ofWeight(in *program.Instr) bool {
 	return in.Result.Type.Ptr && w.isWeight(in.Result) || in.Op == program.Load && w.isWeight(in.Args[0])
 }
+
+// isArithmetic reports what is no load of a weight, nor a pointer to it: those are placed by what is free.
+func (w *weights) isArithmetic(in *program.Instr) bool { return !w.ofWeight(in) }
