@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/engine"
 	"tgc/internal/cudatools"
+	"tgc/internal/ptxemu"
 	"tgc/ir/program"
-	"tgc/render"
+	"tgc/render/gpu"
 	"tgc/target"
 )
 
@@ -25,6 +27,7 @@ const (
 	largeField  = 0.25
 	mostInTurn  = 4
 	mostSpilled = 256
+	crowded     = 1.5
 )
 
 // The checks, in the order of doc.go.
@@ -61,14 +64,9 @@ func (c *checker) check(ctx context.Context, s subject) ([]finding, error) {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
 	var list []finding
-	kernels, err := measure(compiled)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s, err)
-	}
-	for _, l := range kernels {
+	for _, l := range kernelsOf(compiled) {
 		k := &checked{subject: s, kernel: &l, desc: compiled.Target, machine: machineOf(compiled.Target)}
-		k.run()
-		if err := k.spills(ctx, c.tools); err != nil {
+		if err := k.all(ctx, c.tools); err != nil {
 			return nil, fmt.Errorf("%s: kernel %s: %w", s, l.Name, err)
 		}
 		list = append(list, k.found...)
@@ -91,6 +89,17 @@ type checked struct {
 func (k *checked) add(check, why, weights string, value float64, format string, args ...any) {
 	heuristic, _, _ := strings.Cut(why, ":")
 	k.found = append(k.found, finding{check, k.subject, weights, fmt.Sprintf(format, args...), value, heuristic})
+}
+
+// all makes the checks of a kernel. The roofline is one of decode steps: of prompts registers are looked at alone.
+func (k *checked) all(ctx context.Context, tools *cudatools.Tools) error {
+	if k.subject.tokens == 0 {
+		if err := k.kernel.measure(k.desc); err != nil {
+			return err
+		}
+		k.run()
+	}
+	return k.spills(ctx, tools)
 }
 
 // run makes the checks of the parts, then those of the grid.
@@ -129,32 +138,46 @@ func (k *checked) part(p *part) {
 	}
 }
 
-// spills assembles the kernel.
+// spills assembles a kernel that holds more words at once, as its text is written, than its threads have registers: an assembler
+// that takes seconds for some need not see the others.
 func (k *checked) spills(ctx context.Context, tools *cudatools.Tools) error {
 	if tools == nil {
 		return nil
 	}
-	made, err := assemble(ctx, tools, k.kernel.Program, k.desc)
+	text, err := engine.Source(k.kernel.Program, k.desc)
+	if err != nil {
+		return err
+	}
+	module, err := ptxemu.Parse(text)
+	if err != nil {
+		return err
+	}
+	most := registersOf(k.kernel.Program)
+	if !slices.ContainsFunc(module.Kernels(), func(e *ptxemu.Kernel) bool { return float64(e.Registers) > crowded*most }) {
+		return nil
+	}
+	_, arch, _ := strings.Cut(k.desc.Name, ":")
+	made, err := tools.Ptxas(ctx, text, arch)
 	if err != nil {
 		return err
 	}
 	if n := made.SpillStores + made.SpillLoads; n > mostSpilled {
-		k.add(spill, k.kernel.Why, k.kernel.text(), float64(n), "%d bytes spilled, %d registers, %d threads a block", n, made.Registers, k.kernel.Program.Threads())
+		k.add(spill, k.kernel.Why, k.kernel.text(), float64(n), "%d bytes spilled, %d registers, %d threads a block: %s", n, made.Registers, k.kernel.Program.Threads(), k.kernel.Plan)
 	}
 	return nil
 }
 
-func assemble(ctx context.Context, tools *cudatools.Tools, p *program.Program, desc *target.Desc) (*cudatools.Assembled, error) {
-	r, err := render.For(desc)
-	if err != nil {
-		return nil, err
+// mostRegisters are those that an instruction can name.
+const mostRegisters = 255
+
+// registersOf are those that a thread of a program may have.
+func registersOf(p *program.Program) float64 {
+	o := gpu.OptionsFor(p)
+	most := min(gpu.Registers/(p.Threads()*int64(max(o.MinBlocks, 1))), mostRegisters)
+	if o.MaxRegisters > 0 {
+		most = min(most, int64(o.MaxRegisters))
 	}
-	text, err := r.Source(p)
-	if err != nil {
-		return nil, err
-	}
-	_, arch, _ := strings.Cut(desc.Name, ":")
-	return tools.Ptxas(ctx, text, arch)
+	return float64(most)
 }
 
 // text names the matrices of a part.

@@ -1,7 +1,7 @@
 // Command cliffs looks for kernels that cannot be fast, without a device. It compiles
-// the decode step of a model's one layer and head for many shapes, types of weights,
-// modes, batches and targets, and checks every kernel that reads weightBytes of weights
-// or more:
+// the decode step of a model's one layer and head, or a prompt's step, for many shapes, types of weights,
+// modes, batches, lengths and targets, and checks every kernel that reads weightBytes of weights
+// or more, those of prompts for spills alone:
 //
 //   - no-plan: it has a plan, and one of a heuristic that knows its kind.
 //   - price: what its plan is expected to cost is at most mostOver times its roofline.
@@ -20,8 +20,8 @@
 //     scales included. What a thread needs of a row lies in one piece (packed.Planes).
 //   - in-turn: no thread loads activations one after the other: no loop of more than
 //     mostInTurn iterations loads inTurnBytes or less, and waits for memory in each.
-//   - spill: where ptxas is installed and asked for, the machine code spills at most
-//     mostSpilled bytes.
+//   - spill: where ptxas is installed, the machine code spills at most mostSpilled bytes. Assembled is what holds crowded times as
+//     many words at once, by its text, as its threads have registers.
 //
 // Weights are found from the step, not by name: buffers of the user that no kernel of the
 // step writes.

@@ -9,11 +9,11 @@ import (
 )
 
 // Known findings in text: a line "CHECK SHAPE" and under it, indented, a line for each
-// finding: TYPE/MODE/bBATCH/TARGET and the matrices that the kernel reads.
+// finding: TYPE/MODE/STEP/TARGET and the matrices that the kernel reads.
 
 // key is what a finding has in common with its line: no number that every change moves.
 func (f *finding) key() string {
-	return fmt.Sprintf("%s %s\n\t%s/%s/b%d/%s %s", f.check, f.subject.name, f.subject.quant, f.subject.mode, f.subject.batch, f.subject.target, f.weights)
+	return fmt.Sprintf("%s %s\n\t%s/%s/%s/%s %s", f.check, f.subject.name, f.subject.quant, f.subject.mode, f.subject.step(), f.subject.target, f.weights)
 }
 
 // formatKnown prints findings.

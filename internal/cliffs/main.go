@@ -24,7 +24,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "subjects that match this regular expression: SHAPE/TYPE/MODE/bBATCH/TARGET")
+	flag.StringVar(&o.only, "only", "", "subjects that match this regular expression: SHAPE/TYPE/MODE/STEP/TARGET, of which STEP is b1 or p128, say")
 	flag.IntVar(&o.n, "n", 0, "a sample of so many of them; 0: all")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the sample")
 	flag.BoolVar(&o.ptxas, "ptxas", false, "assemble the kernels, and check spills: slow")
@@ -44,7 +44,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(subjects(), func(s subject) bool { return !pattern.MatchString(s.String()) })
+	list := slices.DeleteFunc(slices.Concat(subjects(), prompts()), func(s subject) bool { return !pattern.MatchString(s.String()) })
 	if o.n > 0 {
 		list = sample(list, o.n, o.seed)
 	}
@@ -89,7 +89,7 @@ func newTable() *table { return &table{rows: make(map[string]*row)} }
 func (t *table) add(_ subject, found []finding) {
 	t.subjects++
 	for _, f := range found {
-		name := fmt.Sprintf("%-8s %-12s %-6s b%d %s", f.check, f.heuristic, f.subject.mode, f.subject.batch, f.subject.target)
+		name := fmt.Sprintf("%-8s %-12s %-6s %-4s %s", f.check, f.heuristic, f.subject.mode, f.subject.step(), f.subject.target)
 		r := t.rows[name]
 		if r == nil {
 			r = &row{name: name}

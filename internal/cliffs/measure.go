@@ -59,7 +59,7 @@ func (c *compiler) open(ctx context.Context, name string) error {
 	return err
 }
 
-// compile is the decode step of a subject.
+// compile is the step of a subject.
 func (c *compiler) compile(ctx context.Context, s subject) (*engine.Compiled, error) {
 	if err := c.open(ctx, s.model()); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *compiler) compile(ctx context.Context, s subject) (*engine.Compiled, er
 	if err != nil {
 		return nil, err
 	}
-	v := llm.Variant{Batch: s.batch, Tokens: 1, Context: cacheRows, Numeric: mode}
+	v := llm.Variant{Batch: s.batch, Tokens: max(s.tokens, 1), Context: cacheRows, Numeric: mode}
 	step, err := llm.CompileStep(ctx, c.model, v, depth, desc, engine.Config{})
 	if err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (l *launched) text() string {
 	return strings.Join(names, " ")
 }
 
-// measure lists the kernels that read weightBytes of weights or more.
-func measure(c *engine.Compiled) ([]launched, error) {
+// kernelsOf lists the kernels that read weightBytes of weights or more.
+func kernelsOf(c *engine.Compiled) []launched {
 	written, seen := writtenBuffers(c), make(map[*engine.Kernel]bool)
 	var list []launched
 	for _, calls := range c.Launches {
@@ -160,22 +160,24 @@ func measure(c *engine.Compiled) ([]launched, error) {
 				continue
 			}
 			seen[call.Kernel] = true
-			l := partsOf(c, call, written)
-			if l.bytes < weightBytes {
-				continue
+			if l := partsOf(c, call, written); l.bytes >= weightBytes {
+				list = append(list, l)
 			}
-			for i := range l.parts {
-				p := &l.parts[i]
-				p.loads, p.instructions = loadsOf(p), instructionsOf(p.Program)
-				var err error
-				if p.share, err = p.longestShare(c.Target); err != nil {
-					return nil, fmt.Errorf("kernel %s: %w", p.Name, err)
-				}
-			}
-			list = append(list, l)
 		}
 	}
-	return list, nil
+	return list
+}
+
+// measure looks at the programs of a kernel's parts.
+func (l *launched) measure(desc *target.Desc) (err error) {
+	for i := range l.parts {
+		p := &l.parts[i]
+		p.loads, p.instructions = loadsOf(p), instructionsOf(p.Program)
+		if p.share, err = p.longestShare(desc); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // partsOf finds the weights of a kernel that is launched.

@@ -79,6 +79,7 @@ var (
 	types   = []string{"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S", "F16", "BF16"}
 	modes   = []string{"exact", "i16", "int8"}
 	batches = []int{1, 2, 4, 8}
+	lengths = []int{32, 77, 128, 512} // of prompts
 	targets = []string{"ptx:sm_90", "ptx:sm_87"}
 )
 
@@ -87,33 +88,62 @@ type subject struct {
 	shape
 	quant, mode, target string
 	batch               int
+	tokens              int // of a prompt; 0: a decode step
 }
 
-// model is the SHAPE that the command line takes.
+// model is the SHAPE that the command line takes. Of a prompt the last layer makes one token.
 func (s subject) model() string {
 	arch, rest, _ := strings.Cut(s.text, ":")
-	return fmt.Sprintf("%s:layers=1,%s,quant=%s,pure=1", arch, rest, s.quant)
+	layers := 1
+	if s.tokens > 0 {
+		layers = 2
+	}
+	return fmt.Sprintf("%s:layers=%d,%s,quant=%s,pure=1", arch, layers, rest, s.quant)
+}
+
+// step names what is compiled: b2 is a decode step of two sequences, p128 a prompt of 128 tokens.
+func (s subject) step() string {
+	if s.tokens > 0 {
+		return fmt.Sprintf("p%d", s.tokens)
+	}
+	return fmt.Sprintf("b%d", s.batch)
 }
 
 // String names the subject in findings.
 func (s subject) String() string {
-	return fmt.Sprintf("%s/%s/%s/b%d/%s", s.name, s.quant, s.mode, s.batch, s.target)
+	return fmt.Sprintf("%s/%s/%s/%s/%s", s.name, s.quant, s.mode, s.step(), s.target)
 }
 
 // command compiles the subject.
 func (s subject) command() string {
-	return fmt.Sprintf("tgc compile '%s' --mode %s --batch %d --target %s --ctx %d -o DIR", s.model(), s.mode, s.batch, s.target, cacheRows)
+	step := fmt.Sprintf("--batch %d", s.batch)
+	if s.tokens > 0 {
+		step = fmt.Sprintf("--step prefill --tokens %d", s.tokens)
+	}
+	return fmt.Sprintf("tgc compile '%s' --mode %s %s --target %s --ctx %d -o DIR", s.model(), s.mode, step, s.target, cacheRows)
 }
 
-// subjects lists the whole product: those of one model stand together.
+// subjects lists the decode steps of the whole product.
 func subjects() []subject {
+	return product(batches, func(batch int) subject { return subject{batch: batch} })
+}
+
+// prompts lists its prompts.
+func prompts() []subject {
+	return product(lengths, func(tokens int) subject { return subject{batch: 1, tokens: tokens} })
+}
+
+// product lists steps of all shapes: those of one model stand together.
+func product(numbers []int, step func(n int) subject) []subject {
 	var list []subject
 	for _, s := range shapes {
 		for _, quant := range types {
 			for _, target := range targets {
 				for _, mode := range modes {
-					for _, batch := range batches {
-						list = append(list, subject{s, quant, mode, target, batch})
+					for _, n := range numbers {
+						one := step(n)
+						one.shape, one.quant, one.mode, one.target = s, quant, mode, target
+						list = append(list, one)
 					}
 				}
 			}
