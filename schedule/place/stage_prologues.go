@@ -223,11 +223,11 @@ func inTiles(s *state.State, reader *state.Value) bool {
 
 // foldsRows reports several rows of a value whose folds, with those of what it reads, are too much work to be done again by every block.
 func foldsRows(s *state.State, axes []*ir.UOp, v *state.Value, reads ...*state.Value) bool {
-	left := s.Opt.Profile.RepeatCap
+	most, work := s.Opt.Profile.RepeatCap, int64(0)
 	for _, p := range append(reads, v) {
-		left -= min(s.Work(p.Body, p.Ranges), left+1)
+		work += min(s.Work(p.Body, p.Ranges), most+1)
 	}
-	return left < 0 && s.Points(v.Ranges) > s.Points(axes)
+	return work > most && s.Points(v.Ranges) > s.Points(axes)
 }
 
 // preparedByBlocks reports rows so short, and so little work for each of their elements, that each block makes all of them ready. It

@@ -1,8 +1,6 @@
 package opt
 
 import (
-	"slices"
-
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -46,14 +44,25 @@ func (w *weights) order(b *program.Block, begin, end int, awaited func(in *progr
 	if !several(b.Instrs[begin:end], awaited) {
 		return false
 	}
+	count := 0
+	next := func(in *program.Instr) int {
+		if !awaited(in) {
+			return 0
+		}
+		count++
+		return count
+	}
 	trial := *b
-	trial.Instrs = byAwaited(b.Instrs, begin, end, awaited)
+	trial.Instrs = inPlaces(b.Instrs, begin, end, end-begin, next, nothing)
 	fewer := registersIn(&trial) < registersIn(b)
 	if fewer {
 		b.Instrs = trial.Instrs
 	}
 	return fewer
 }
+
+// nothing reports no instruction.
+func nothing(*program.Instr) bool { return false }
 
 // isProduct reports a matrix instruction of integers, whose results are scaled lane by lane. Those of floats add to the next one's.
 func isProduct(in *program.Instr) bool {
@@ -63,47 +72,4 @@ func isProduct(in *program.Instr) bool {
 // registersIn is the most registers that hold values of a block.
 func registersIn(b *program.Block) int {
 	return dep.Pressure(b, func(*program.Instr) bool { return true })
-}
-
-// byAwaited orders some instructions of a list, which nothing else keeps in place, by the last of those that each waits for; what waits
-// for none comes where it is used first.
-func byAwaited(instrs []program.Instr, begin, end int, awaited func(in *program.Instr) bool) []program.Instr {
-	count := 0
-	places := make(map[*program.Value]int) // from 1, 0: waits for none
-	place := make([]int, end-begin)
-	for i := range place {
-		in := &instrs[begin+i]
-		for _, a := range in.Args {
-			place[i] = max(place[i], places[a])
-		}
-		if awaited(in) {
-			count++
-			place[i] = count
-		}
-		places[in.Result] = place[i]
-	}
-	first := make(map[*program.Value]int)
-	for i := end; i < len(instrs); i++ {
-		instrs[i].EachUse(func(v *program.Value) { first[v] = count + 1 })
-	}
-	order := make([][]int, count+2)
-	for i, at := range slices.Backward(place) {
-		in := &instrs[begin+i]
-		if user, used := first[in.Result]; used && at == 0 {
-			at = user
-		}
-		for _, a := range in.Args {
-			if user, used := first[a]; !used || at < user {
-				first[a] = at
-			}
-		}
-		order[at] = append(order[at], begin+i)
-	}
-	out := slices.Clone(instrs[:begin])
-	for _, list := range order {
-		for _, i := range slices.Backward(list) {
-			out = append(out, instrs[i])
-		}
-	}
-	return append(out, instrs[end:]...)
 }

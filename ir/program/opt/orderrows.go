@@ -47,51 +47,7 @@ func (w *weights) orderByReads(instrs []program.Instr, reads map[*program.Value]
 		n++
 	}
 	turns := w.turns(instrs[:n], reads)
-	made := make(map[*program.Value]int)
-	place := make([]int, n) // the last read that an instruction needs, from 1
-	count := len(turns)
-	for i := range place {
-		in := &instrs[i]
-		made[in.Result] = i
-		for _, a := range in.Args {
-			if j, ok := made[a]; ok {
-				place[i] = max(place[i], place[j])
-			}
-		}
-		if reads[in.Result] {
-			place[i] = turns[in.Result]
-		}
-	}
-	w.placeByFirstUse(instrs, place, count)
-	out := make([]program.Instr, 0, len(instrs))
-	for at := range count + 2 {
-		for i := range place {
-			if place[i] == at {
-				out = append(out, instrs[i])
-			}
-		}
-	}
-	return append(out, instrs[n:]...)
-}
-
-// placeByFirstUse gives the instructions that need no read, which have place 0, the
-// place of their first user; what comes after the placed ones has place reads+1.
-func (w *weights) placeByFirstUse(instrs []program.Instr, place []int, reads int) {
-	first := make(map[*program.Value]int)
-	for i := len(place); i < len(instrs); i++ {
-		instrs[i].EachUse(func(v *program.Value) { first[v] = reads + 1 })
-	}
-	for i := len(place) - 1; i >= 0; i-- {
-		in := &instrs[i]
-		if at, used := first[in.Result]; used && place[i] == 0 && !w.isStreamed(in) {
-			place[i] = at
-		}
-		for _, a := range in.Args {
-			if at, used := first[a]; !used || place[i] < at {
-				first[a] = place[i]
-			}
-		}
-	}
+	return inPlaces(instrs, 0, n, len(turns), func(in *program.Instr) int { return turns[in.Result] }, w.isStreamed)
 }
 
 // turns is the order of reads, from 1: that of the first weights that they meet, so
