@@ -135,7 +135,7 @@ func (a argument) String() string {
 	case a.memory && a.name == "":
 		return fmt.Sprintf("[%d]", a.offset)
 	case a.memory && a.offset != 0:
-		return fmt.Sprintf("[%s%+d]", a.name, a.offset)
+		return fmt.Sprintf("[%s+%d]", a.name, a.offset)
 	case a.memory:
 		return "[" + a.name + "]"
 	case a.list != nil:

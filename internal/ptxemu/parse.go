@@ -475,8 +475,7 @@ func (p *parser) memoryArgument() argument {
 		a.name = p.resolve(t)
 	}
 	for p.err == nil && p.peek().text != "]" {
-		plus := p.accept("+")
-		if !plus && p.peek().text != "-" && a.name != "" {
+		if !p.accept("+") && a.name != "" { // ptxas, too, takes [%r+-2] and not [%r-2]
 			p.fail("expected + or ], got %s", p.peek())
 		}
 		n := p.number()

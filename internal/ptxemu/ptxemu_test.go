@@ -253,6 +253,18 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
+// What ptxas does not take is refused: the grammar of addresses has no difference.
+func TestTextThatIsRefused(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"ld.global.u32 %r1, [%x-4];", `expected + or ], got "-"`},
+		{"ld.global.u32 %r1, [%x+1.5];", "an offset that is no integer"},
+	} {
+		if _, err := Parse(header + c.body + footer); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.body, err, c.want)
+		}
+	}
+}
+
 // Text never panics, whether it parses or runs.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")

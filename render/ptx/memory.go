@@ -13,12 +13,13 @@ import (
 // Addresses and accesses. The base of global memory is a 64-bit register; that of
 // shared and local memory a 32-bit one, or the symbol of all such memory.
 
-// at prints an address.
+// at prints an address. The grammar has a sum and no difference: a negative offset
+// stands behind its + (PTX ISA, "Addresses as operands": reg+immOff).
 func at(a *gpu.Address) string {
 	if a.Off == 0 {
 		return "[" + a.Base + "]"
 	}
-	return fmt.Sprintf("[%s%+d]", a.Base, a.Off)
+	return fmt.Sprintf("[%s+%d]", a.Base, a.Off)
 }
 
 // Scaled is one mad; products are 64 bits in memory that may be large.
