@@ -187,3 +187,23 @@ func TestGroupsOfANormedRow(t *testing.T) {
 		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
 	}
 }
+
+// The same of rows whose fold has several components, such as a mean and a variance.
+func TestGroupsOfARowWithATuple(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for groups, want := range map[int64]string{
+		5:  "VECTOR r0 4; WARP r0 8; VECTOR s2 4; LOCAL s2 8; LOCAL s1 8; WARP r1 32; UNROLL r1 5; FMA",
+		50: "VECTOR r0 4; WARP r0 8; VECTOR s2 4; LOCAL s2 8; LOCAL s1 32; WARP r1 32; GROUP r1 8; UNROLL r1 7; FMA",
+	} {
+		b := newBuilder()
+		r, rows := b.rng(groups*32), b.param(0, ir.F32, 3, groups*32)
+		sink := b.roundedRows(3, groups, func(x, row *ir.UOp) *ir.UOp {
+			return b.Mul(x, b.Unary(ir.OpRecip, b.Proj(b.softmax(r, b.Load(rows, row, r), b.f(1)), 1)))
+		})
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		if c.Plan.String() != want {
+			t.Errorf("%d groups: plan %s\nwant %s", groups, c.Plan, want)
+		}
+		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
+	}
+}

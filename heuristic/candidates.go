@@ -37,7 +37,7 @@ func Candidates(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (
 
 // vectorCandidates are those of a product that streams its weights.
 func (a *analysis) vectorCandidates(weights []*operand) (list []Candidate) {
-	if !a.fewUses(weights) || slices.ContainsFunc(weights, a.lanesAlongRows) {
+	if !a.fewUses(weights, gpuFewUses) || slices.ContainsFunc(weights, a.lanesAlongRows) {
 		return nil
 	}
 	weights = a.longestFirst(weights)

@@ -75,7 +75,7 @@ func gpuGroups(a *analysis) proposal {
 // elements of 24 rows 1,536 times (docs/bench/h200-heads.txt).
 func (a *analysis) foldsOfGroups(axes []int) (short, long []int) {
 	for _, i := range axes {
-		row := a.constant(i) && a.size(i) > groupLoad*int64(a.desc.WarpSize) && a.laneSafe(i) && a.unitStride(i) && a.plainReduce(i) && !a.insideReduce(i)
+		row := a.constant(i) && a.size(i) > groupLoad*int64(a.desc.WarpSize) && a.laneSafe(i) && a.unitStride(i) && !a.insideReduce(i)
 		if row && !a.reduceResults().Minus(a.rowsOfFolds([]int{i})).Meet(a.storeSet()).Empty() {
 			long = append(long, i)
 		} else {

@@ -21,6 +21,8 @@ const (
 	gpuTileBytes  = 16               // of one load
 	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
 
+	matrixBytes = 2 // of an operand of matrix instructions; what is wider is several of them for each tile
+
 	gpuQuarterUses = matrixTokens / 4 // of a weight, up to which a tile is a quarter full
 
 	gpuPanelThreads = 256 // of a block that shares a panel
@@ -31,12 +33,13 @@ const (
 )
 
 func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
-	few := a.fewUses(weights)
+	few := a.fewUses(weights, gpuFewUses)
 	if few && a.dotAxis(w.chain[len(w.chain)-1]) {
 		return gpuMatvec(a, weights)
 	}
 	chosen := gpuMatrix(a, reusedOf(weights), w)
-	if few {
+	wide := !isPacked(w.param) && (w.param.DType.Size() > matrixBytes || !chosen.record.Applied)
+	if few || wide && a.fewUses(weights, matrixTokens) {
 		other := gpuMatvec(a, weights)
 		tiles := chosen.priced
 		if isPacked(w.param) && a.points(w.reuse) <= gpuQuarterUses {
@@ -141,9 +144,9 @@ func cheapest(x, y map[int64]float64) map[int64]float64 {
 	return y
 }
 
-// fewUses reports weights that a thread may stream past all of their uses.
-func (a *analysis) fewUses(weights []*operand) bool {
-	return a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
+// fewUses reports weights that a thread may stream past all of their uses, at most so many.
+func (a *analysis) fewUses(weights []*operand, most int64) bool {
+	return a.points(a.usesOf(weights).List()) <= most && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
 }
 
 // panelFits reports a packed weight whose innermost sums make a panel.

@@ -26,6 +26,10 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
+		if p.likeFold(i) {
+			left = 1
+			continue
+		}
 		n := p.besideThreads(p.size(i), threads, left)
 		p.split(plan.LOCAL, i, n)
 		p.roll(i)
@@ -34,6 +38,20 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 	p.sharedReduces(threads, p.groupStages(threads))
 	p.sharedStages(threads)
 	p.fma()
+}
+
+// likeFold gives the threads that fold a row its points, where those are all in flight at once: what is loaded for the fold
+// is then stored without another load, and no turn waits for the one before.
+func (p *planner) likeFold(i int) bool {
+	threads, lanes := p.threadsTaken(), powerOfTwoDivisor(p.size(i), lanesOf(p.desc))
+	turns := ceil(p.size(i)/lanes, threads)
+	if len(p.stages) > 0 || lanes == 1 || !p.unitStride(i) || !p.storesAlong(i) || threads < int64(p.desc.WarpSize) || p.size(i) < lanes*threads || turns >= 2*gpuLoads { // as many as inFlight takes
+		return false
+	}
+	p.split(plan.VECTOR, i, lanes)
+	p.split(plan.LOCAL, i, threads)
+	p.split(plan.UPCAST, i, turns)
+	return true
 }
 
 // besideThreads is how many of n points a block of so many threads takes at a time. Where a

@@ -60,7 +60,7 @@ func TestMatrixTiles(t *testing.T) {
 		format          string
 		tokens, rows, k int64
 	}{ // as few rows as make a weight, and a few more
-		{"Q6_K", 8, 320, 256}, {"Q4_K", 8, 512, 256}, {"BF16", 8, 128, 256}, {"F32", 8, 64, 256},
+		{"Q6_K", 8, 320, 256}, {"Q4_K", 8, 512, 256}, {"BF16", 8, 128, 256}, {"F32", 9, 64, 256},
 		{"Q6_K", 13, 325, 256}, {"Q4_K", 9, 513, 256}, {"BF16", 19, 131, 255}, {"F32", 67, 75, 253}, {"F16", 11, 127, 333},
 	} {
 		format, desc := tt.format, mustTarget(t, "ptx:sm_90")
@@ -69,6 +69,28 @@ func TestMatrixTiles(t *testing.T) {
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
 		if !strings.Contains(c.Plan.String(), "MMA") {
 			t.Errorf("%s: %s", format, c.Plan)
+		}
+		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
+	}
+}
+
+// Rows of f32 are three instructions of matrices for each tile: a few of them keep more of the machine busy as rows that each
+// thread streams past up to a tile of uses. What is a tile's operand as it is stored is not.
+func TestRowsOfWideFloats(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for _, tt := range []struct {
+		format          string
+		tokens, rows, k int64
+		tiles           bool
+	}{
+		{"F32", 8, 64, 256, false}, {"F32", 7, 32, 2880, false}, {"F32", 9, 32, 2880, true},
+		{"BF16", 8, 64, 2880, true}, {"F16", 6, 64, 2880, true}, {"Q8_0", 8, 64, 2880, true},
+	} {
+		b := newBuilder()
+		sink := b.matmul(tt.format, tt.tokens, tt.rows, tt.k, variant{})
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		if strings.Contains(c.Plan.String(), "MMA") != tt.tiles {
+			t.Errorf("%d rows of %d %s for %d tokens: %s, want tiles: %t", tt.rows, tt.k, tt.format, tt.tokens, c.Plan, tt.tiles)
 		}
 		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
 	}

@@ -664,3 +664,26 @@ func TestThreadsOfNormsFit(t *testing.T) {
 		checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, nil)
 	}
 }
+
+// Threads store of a row what they folded of it, all at once, where it lies in whole loads and is short enough to be in flight; what is
+// longer or ragged takes turns.
+func TestNormsAreStoredAsTheyAreFolded(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for k, want := range map[int64]string{
+		1024: "VECTOR s1 4; LOCAL s1 256; FMA",
+		2048: "VECTOR s1 4; LOCAL s1 256; UPCAST s1 2; FMA",
+		2560: "VECTOR s1 4; LOCAL s1 128; UPCAST s1 5; FMA",
+		2049: "ROLL s1",
+		9216: "ROLL s1",
+	} {
+		b := newBuilder()
+		if c := choose(t, b, b.normedRows(8, k), desc, heuristic.Knobs{}); !strings.Contains(c.Plan.String(), want) {
+			t.Errorf("rows of %d: plan %s, want %s", k, c.Plan, want)
+		}
+	}
+	for _, k := range []int64{512, 1280} {
+		b := newBuilder()
+		sink := b.normedRows(8, k)
+		checkPlan(t, b.Arena, sink, choose(t, b, sink, desc, heuristic.Knobs{}).Plan, desc, nil)
+	}
+}

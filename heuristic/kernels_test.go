@@ -324,6 +324,14 @@ func (b *builder) normed(k int64) *ir.UOp {
 	return b.sink(b.Store(out, value, list(i), list(i)))
 }
 
+// normedRows is normed for each of some rows.
+func (b *builder) normedRows(rows, k int64) *ir.UOp {
+	x, gamma, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, k), b.param(2, ir.F32, rows, k)
+	row, i, r := b.rng(rows), b.rng(k), b.rng(k)
+	value := b.Mul(b.Mul(b.Load(x, row, i), b.rsqrtMean(x, k, r, row)), b.Load(gamma, i))
+	return b.sink(b.Store(out, value, list(row, i), list(row, i)))
+}
+
 // rowSums and columnSums: out[i] = sum_k x[i,k], or x[k,i].
 func (b *builder) rowSums(rows, k int64) *ir.UOp {
 	x, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, rows)

@@ -106,3 +106,34 @@ func TestHeavyElementsAreStored(t *testing.T) {
 		}
 	}
 }
+
+// The sum of a norm stands in the loop of the product that reads the row, but where matrix instructions multiply several rows: up to
+// four tiles of them it is stored, once for all blocks. Rounded rows are read as integers, of which no block makes the sum beside its
+// product.
+func TestSumsOfFewRowsAreStored(t *testing.T) {
+	for _, c := range []struct {
+		rows   int
+		mode   nn.Numeric
+		stored bool
+	}{{1, nn.Exact, false}, {2, nn.Exact, true}, {7, nn.Exact, true}, {32, nn.Exact, true}, {33, nn.Exact, false}, {2, nn.Int8, false}} {
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, c.rows, 256).MulScalar(0.5).Contiguous()
+		rows := nn.RMSNorm(x, g.Input("g", ir.F32, 256), 1e-5)
+		for _, name := range []string{"v", "w"} {
+			g.Output("y"+name, c.mode.Linear(rows, g.Packed(name, "Q8_0", 200, 256)))
+		}
+		r := newRig(t, g, nil, nil)
+		s := r.plan(hopper(t))
+		stored := true
+		for _, l := range s.Launches {
+			for _, k := range l.Kernels {
+				product := slices.ContainsFunc(k.Args, func(i int) bool { return s.Buffers[i].Format != "" })
+				stored = stored && !(product && analyse.Any(k.AST, func(u *ir.UOp) bool { return u.Op == ir.OpRsqrt }))
+			}
+		}
+		if stored != c.stored {
+			t.Errorf("%d rows, mode %v: the sum is stored: %t, want %t\n%v", c.rows, c.mode, stored, c.stored, s)
+		}
+		r.check(s, interp.KernelOptions{}, flips)
+	}
+}

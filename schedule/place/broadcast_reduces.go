@@ -29,6 +29,10 @@ func BroadcastReduces(s *state.State, p *state.Value) bool {
 	}
 	total := s.Work(p.Body, p.Ranges)
 	for _, u := range s.PlacedUses(p) {
+		if foldedBesideRows(s, p, u.Consumer) {
+			s.Record(p, false, "a product of several rows folds the same", state.Number{Name: "rows", Value: s.WeightReuse(u.Consumer)})
+			return false
+		}
 		if isDynamic(s.Exprs, u.Load.Indices(), u.Closed) {
 			s.Record(p, false, "read inside a reduce")
 			return false

@@ -77,3 +77,20 @@ func short(s *state.State, rows []*ir.UOp) bool {
 	p := &s.Opt.Profile
 	return s.Points(rows) >= p.Parallel*p.RowLanes/shortRowLanes
 }
+
+// foldedTiles is of how many tiles of rows at most a block has all: those of its warps' tiles where weights are used a few times.
+const foldedTiles = 4
+
+// foldedBesideRows reports a fold, one for each row, of what its reader also multiplies by weights, which it uses for several of these
+// rows: in the product's loops the fold takes instructions beside those of matrices, in every block for all rows. Exact
+// steps of batches of 2 to 24 took 0.82 to 1.06 of the time on an H200 with the sums of norms stored, 0.92 in the geometric mean of 30
+// (docs/bench/h200-survey.txt). Integers of a row, which a product reads instead, are made of it only once.
+func foldedBesideRows(s *state.State, p, reader *state.Value) bool {
+	if !s.FactsOf(p.Body).Reduce || !s.FactsOf(reader.Body).Weights || len(axesIn(s, reader, p)) > 0 {
+		return false
+	}
+	if rows := s.WeightReuse(reader); rows <= 1 || rows > foldedTiles*s.Opt.Profile.MatrixTokens {
+		return false
+	}
+	return slices.ContainsFunc(s.ReadMemo[p.ID].Values, func(id int) bool { return slices.Contains(s.ReadMemo[reader.ID].Values, id) })
+}

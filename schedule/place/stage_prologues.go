@@ -41,7 +41,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		if len(axes) > 0 && apartInMemory(s, p, c, outside, staged, work) {
 			return refused(s, p, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 		}
-		if readInProduct(s, p, c, axes) {
+		if foldedBesideRows(s, p, c) || readInProduct(s, p, c, axes) {
 			return madeAgain(s, p) || refused(s, p, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 		}
 		if !light && !own {
@@ -357,40 +357,6 @@ func stagedWork(s *expr.Exprs, p *state.Value, staged []bool, work int64) (once,
 		}
 	}
 	return s.Work(p.Body, p.Ranges), expr.Saturate(work, s.Points(outside))
-}
-
-// stageAxes says which axes of p are staged in consumer c, and the index of the
-// others, the same at all uses.
-func stageAxes(s *state.Graph, c, p *state.Value) (staged []bool, outside []*ir.UOp) {
-	staged = make([]bool, len(p.Ranges))
-	outside = make([]*ir.UOp, len(p.Ranges))
-	for _, u := range s.UsesOf(c, p) {
-		for j, x := range u.Load.Indices() {
-			if outside[j] == nil {
-				outside[j] = x
-			}
-			if x != outside[j] || isDynamic(s.Exprs, []*ir.UOp{x}, u.Closed) {
-				staged[j] = true
-			}
-		}
-	}
-	return staged, outside
-}
-
-// stagedRanges are those of the axes of p that are staged.
-func stagedRanges(p *state.Value, staged []bool) (axes []*ir.UOp) {
-	for j, r := range p.Ranges {
-		if staged[j] {
-			axes = append(axes, r)
-		}
-	}
-	return axes
-}
-
-// axesIn are the axes of p that are staged in consumer c.
-func axesIn(s *state.State, c, p *state.Value) []*ir.UOp {
-	staged, _ := stageAxes(s.Graph, c, p)
-	return stagedRanges(p, staged)
 }
 
 // stageOf is STAGE(p; staged axes), or p itself when no axis is staged.
