@@ -271,9 +271,17 @@ func (c *mapped) takeRegisters() {
 	}
 }
 
-// blocksWithRegisters is how many blocks a multiprocessor has at once whose threads get more registers; 0: they do not.
+// blocksWithRegisters is how many blocks a multiprocessor has at once whose threads get more registers; 0: they do not. In a launch
+// with others they are those of the multiprocessors that are the kernel's share, if so many have the registers that they want: with
+// those of all, a third of the blocks waited for the first ones (queries of a width of 5,120, 13.2 us instead of 9.3); with fewer
+// registers than they want, threads took longer than that (docs/bench/h200-survey.txt).
 func (c *mapped) blocksWithRegisters() int64 {
-	blocks := int64(math.Ceil(c.blocks / float64(c.desc.Cost.Workers)))
+	on := func(units float64) int64 { return int64(math.Ceil(c.blocks / units)) }
+	whole := float64(c.desc.Cost.Workers)
+	blocks := on(whole * c.knobs.share())
+	if float64(blocks*c.threads())*c.wanted > unitRegisters {
+		blocks = on(whole)
+	}
 	if c.wanted > heldRegisters && blocks > 1 && blocks < residentThreads/c.threads() {
 		return blocks
 	}

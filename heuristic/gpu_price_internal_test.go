@@ -293,3 +293,23 @@ func TestFullPartsFirst(t *testing.T) {
 		}
 	}
 }
+
+// Blocks of a part of a launch have registers of its share of the multiprocessors, if so many blocks then have what they want, else of all.
+func TestRegistersOfAShare(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		share, blocks, wanted float64
+		want                  int64
+	}{
+		{1, 256, 157, 2}, {2. / 3, 256, 157, 3}, {2. / 3, 256, 190, 2}, // 190 for each of three blocks' threads are too many
+		{2. / 3, 256, heldRegisters, 0}, {1. / 2, 256, 157, 2}, {1. / 8, 16, 157, 0}, // few enough for all; four blocks have 128; one has what it wants
+	} {
+		m := &mapped{planner: &planner{analysis: &analysis{desc: desc, knobs: Knobs{Share: c.share}}}, sharing: 16, groups: 8, blocks: c.blocks, wanted: c.wanted}
+		if got := m.blocksWithRegisters(); got != c.want {
+			t.Errorf("%v of the device, %v blocks that want %v registers: %d blocks at once, want %d", c.share, c.blocks, c.wanted, got, c.want)
+		}
+	}
+}
