@@ -49,9 +49,8 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 			chosen, other = other, chosen
 		}
 		chosen.priced.Prices = cheapest(other.priced.Prices, chosen.priced.Prices)
-		return chosen
 	}
-	if chosen.record.Applied {
+	if few || chosen.record.Applied {
 		return chosen
 	}
 	if !isPacked(w.param) && w.total < largeBytes {
