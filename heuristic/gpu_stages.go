@@ -45,7 +45,8 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 func (p *planner) likeFold(i int) bool {
 	threads, lanes := p.threadsTaken(), powerOfTwoDivisor(p.size(i), lanesOf(p.desc))
 	turns := ceil(p.size(i)/lanes, threads)
-	if len(p.stages) > 0 || lanes == 1 || !p.unitStride(i) || !p.storesAlong(i) || threads < int64(p.desc.WarpSize) || p.size(i) < lanes*threads || turns >= 2*gpuLoads { // as many as inFlight takes
+	fills := lanes > 1 && p.unitStride(i) && p.storesAlong(i) && p.size(i) >= lanes*threads
+	if !fills || len(p.stages) > 0 || threads < int64(p.desc.WarpSize) || turns >= 2*gpuLoads { // as many as inFlight takes
 		return false
 	}
 	p.split(plan.VECTOR, i, lanes)

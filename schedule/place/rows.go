@@ -83,7 +83,7 @@ const foldedTiles = 4
 
 // foldedBesideRows reports a fold, one for each row, of what its reader also multiplies by weights, which it uses for several of these
 // rows: in the product's loops the fold takes instructions beside those of matrices, in every block for all rows. Exact
-// steps of batches of 2 to 24 took 0.81 to 1.06 of the time on an H200 with the sums of norms stored, 0.92 in the geometric mean of 44; of
+// steps of batches of 2 to 6 took 0.85 to 1.02 of the time on an H200 with the sums of norms stored, 0.91 in the geometric mean of 13; of
 // one row a launch would cost more (docs/bench/h200-survey.txt). Integers of a row, which a product reads instead, are made of it only once.
 func foldedBesideRows(s *state.State, p, reader *state.Value) bool {
 	if !s.FactsOf(p.Body).Reduce || !s.FactsOf(reader.Body).Weights || len(axesIn(s, reader, p)) > 0 {
