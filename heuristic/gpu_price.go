@@ -7,6 +7,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -31,6 +32,7 @@ type work struct {
 	sums         float64 // of a row, for each use
 	lookups      lookups // in tables, for one row of all matrices
 	scales       float64 // those of the operations that all weights of a group share
+	open         float64 // lines of memory from which a thread reads at once, for a row of all matrices
 	ready        float64 // bytes that a block reads before its rows: activations, and what scales them
 	dot          bool    // sums are of bytes, four at a time
 	tile         float64 // rows that one block makes, for values that depend on all of them; 1: it may make any
@@ -56,7 +58,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 	w := weights[0]
 	all := a.ownRows(weights)
 	k := &work{
-		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), ready: a.readyBytes(weights), tile: 1, sharers: 1,
+		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), open: a.openLines(weights), ready: a.readyBytes(weights), tile: 1, sharers: 1,
 		uses: float64(a.points(a.usesOf(weights).List())), sums: float64(len(weights)), scales: a.scalesOfRow(weights),
 		dot: a.dotAxis(w.chain[len(w.chain)-1]),
 	}
@@ -101,6 +103,23 @@ func (a *analysis) readyBytes(weights []*operand) float64 {
 		}
 	}
 	return float64(bytes)
+}
+
+// openLines is how many lines of memory a thread reads from at once for a row of all matrices: one of each plane in which
+// fields of packed blocks lie, or the share of one that all of a row's bytes there fill.
+func (a *analysis) openLines(weights []*operand) (lines float64) {
+	for _, w := range a.matricesOf(weights) {
+		f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
+		if !ok || f.IsPlain() || !a.desc.Planes {
+			lines++
+			continue
+		}
+		blocks := ceil(a.points(w.chain), int64(f.BlockElems))
+		for _, fd := range f.Fields {
+			lines += min(float64(blocks*int64(fd.Count*fd.DType.Size()))/gpuLine, 1)
+		}
+	}
+	return lines
 }
 
 // besideTile are the store axes that rows of some weights have, but not those of weights
@@ -263,6 +282,17 @@ func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds flo
 	return again
 }
 
+// reread is by how much more lines of memory a multiprocessor with so many of the blocks at once has open than its cache holds: of all
+// rows that its threads go along in several iterations, in each plane. A line that is gone when they come
+// back is read again from the second cache, and those of all multiprocessors together from memory. IQ3_S with 4 threads a row,
+// 1,024 rows a multiprocessor, read 615 MB of 228 in 193 us; with 16, 256 rows, 228 MB in 88 us (docs/bench/h200-open-lines.txt).
+func (c *mapped) reread(k *work, t *target.Threads, blocks float64) float64 {
+	if c.iterations == 1 { // each line is read once
+		return 0
+	}
+	return max(blocks*float64(c.groups*c.rows)*k.open/t.OpenLines-1, 0)
+}
+
 // overflow is by how much more registers than it may have a thread needs for what it holds: weights that are on their
 // way, activations, and its sums. What does not fit is spilled, and waited for.
 func (c *mapped) overflow(k *work, t *target.Threads, limit float64) float64 {
@@ -356,7 +386,9 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 		last = t.Last*p.issue/(rounds*float64(c.iterations)) + p.serial*min(waves-1, 1)
 	}
 	p.total = t.Start + whole + last + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory
-	switch both := t.Beside(p.memory, p.issue); {
+	both := t.Beside(p.memory, p.issue)
+	p.total += t.Reread * c.reread(k, t, min(resident, math.Ceil(blocks/units))) * both
+	switch {
 	case k.uses > 1:
 		p.total += t.SpillUses * c.overflow(k, t, limit) * both
 	case !k.dot:

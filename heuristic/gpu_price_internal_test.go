@@ -137,6 +137,35 @@ func TestWavesOfBlocks(t *testing.T) {
 	}
 }
 
+// Threads that come back to the lines of more rows than a cache holds read them again: those of 1,024 rows with four threads each, not
+// those of 128 with 32, nor rows that are read in one iteration, nor lines that many rows share.
+func TestOpenLines(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(open float64, sharing, groups, iterations int64) (price, float64) {
+		k := &work{rows: 128256, points: 4096, bytes: 128256 * 1760, operations: 9000, uses: 1, sums: 1, tile: 1, dot: true, sharers: 1, waits: true, open: open}
+		a := &analysis{desc: desc}
+		m := &mapped{planner: a.plan(), mapping: mapping{rows: 8, turns: 1, staged: true}, sharing: sharing, groups: groups, blocks: 128256 / float64(8*groups), atOnce: 32, loaded: 32, iterations: iterations, shared: 1, scaled: 1, apart: 1, run: 16}
+		m.wanted = m.registersOf(k, 1)
+		return m.estimate(k, &desc.Threads), m.reread(k, &desc.Threads, 1)
+	}
+	few, again := cost(3.75, 32, 16, 4)
+	if again > 0 {
+		t.Errorf("128 rows have %.2f times more lines than fit", again)
+	}
+	if many, again := cost(3.75, 4, 128, 32); again < 4 || many.total < 1.5*few.total {
+		t.Errorf("%+v with 1,024 rows, %+v with 128; %.2f times more lines than fit", many, few, again)
+	}
+	if _, again := cost(3.75, 4, 128, 1); again > 0 {
+		t.Errorf("rows that are read at once have %.2f times more lines than fit", again)
+	}
+	if _, again := cost(0.5, 4, 128, 32); again > 0 {
+		t.Errorf("rows of half a line have %.2f times more than fit", again)
+	}
+}
+
 // What a thread holds that does not fit its registers makes a kernel longer: more rows, more activations of each use, more
 // sums; and the less it fits, the longer. Of bytes that are used once nothing is said.
 func TestOverflow(t *testing.T) {

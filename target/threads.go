@@ -20,7 +20,8 @@ import "math"
 // amounts of a thread were made on words (docs/bench/h200-apart.txt); before that lanes that
 // share bytes cost 2.6 and 4 times as much. Placed, Exchange, Late and Turn were set by attention in whole
 // steps, over caches of three lengths (docs/bench/h200-clusters.txt), Rows and Query by those of five lengths and models
-// (docs/bench/h200-depth.txt). QuarterFull was set by candidates of 13 products of two tokens, tiles of
+// (docs/bench/h200-depth.txt). OpenLines and Reread were set by output layers of 25 types with 4 to 32 threads a row, and by whole steps
+// (docs/bench/h200-open-lines.txt). QuarterFull was set by candidates of 13 products of two tokens, tiles of
 // which took 1.2 to 1.7 times what was expected and threads 0.5 to 1.2 times, and by whole steps (docs/bench/h200-keys.txt). What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
@@ -43,7 +44,9 @@ type Threads struct {
 	Rows          float64 // ns a byte of rows that blocks read for themselves, most of them from the second cache
 	Query         float64 // ns, of the parts of one more query whose rows a block shares
 	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
-	Apart         float64 // likewise, for each load of a thread that lies between those of neighbouring lanes
+	OpenLines     float64 // of memory that the first cache of a multiprocessor holds until threads come back to them
+	Reread        float64 // of the time to read the weights and of the operations, for each time that more lines are open
+	Apart         float64 // of the time to read the weights, for each load of a thread that lies between those of neighbouring lanes
 	Scale         float64 // operations of a scale that several threads compute, against what is counted
 	Unit          float64 // what one multiprocessor reads at most, in shares of the bandwidth
 	Issue         float64 // of instructions, a share of the rate of multiply-adds
@@ -83,7 +86,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 1400, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 1400, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, OpenLines: 700, Reread: 0.3, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.4, SpillUses: 1.8, FloatBase: 30, ByteBase: 60, HeldWeights: 0.6, HeldElements: 0.9, HeldSums: 2, Decoding: 0.7, Using: 1.3, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4, QuarterFull: 1.28,
 	}
 }
