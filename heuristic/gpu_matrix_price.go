@@ -67,6 +67,7 @@ type matrixWork struct {
 	rowsAcross           float64 // 1: points of a row do not lie side by side in memory, which are loaded one by one
 	tokensAcross         float64 // the same of a token's
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
+	entries              float64 // matrices of weights that are entries of tables
 	plain, f16           bool    // weights are floats of 16 bits, and F16
 	stored, words        bool    // activations are stored as several terms, in words
 	grouped              bool    // warpgroups can multiply it
@@ -92,6 +93,9 @@ func (m *matrixProduct) measure() *matrixWork {
 	}
 	_, decoding, looked := m.operationsOfRow(m.weights)
 	k.decoding, k.lookups = decoding/k.points, (looked.permuted+looked.loaded)/k.points
+	if looked.loaded > 0 {
+		k.entries = k.matrices
+	}
 	k.rowTerms, k.tokenTerms = m.termsOfRow(w), 1
 	if k.rowTerms > 1 {
 		k.rowsAcross = m.across(w)
@@ -516,7 +520,7 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles, turns bool) tileNee
 		}
 	case t.panels:
 		return tileNeeds{
-			operations: rows*(k.matrices*n.PanelRows+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
+			operations: rows*(k.matrices*n.PanelRows+k.entries*n.PanelEntries+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
 				(2*rows*k.matrices+tokens*k.tokenTerms)*n.PanelRead + rows*tokens*k.scales*n.PanelScale + tiles*n.Product,
 			registers: n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
 			spill:     n.PanelSpill,
@@ -571,7 +575,7 @@ func (t *matrixTile) once(registers float64) float64 {
 // features are what the price is made of, for those who fit it.
 func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	f := map[string]float64{
-		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "products": k.products, "decoding": k.decoding, "lookups": k.lookups, "scales": k.scales, "rows_across": k.rowsAcross, "tokens_across": k.tokensAcross,
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "products": k.products, "decoding": k.decoding, "lookups": k.lookups, "entries": k.entries, "scales": k.scales, "rows_across": k.rowsAcross, "tokens_across": k.tokensAcross,
 		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
 		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
 	}

@@ -47,6 +47,7 @@ type Tiles struct {
 	PanelLatency      float64 // ns of a step besides: threads of the block wait for each other
 	PanelRows         float64 // for the rows of a tile and each matrix, shared by the warps along the tokens
 	PanelDecoding     float64 // for the rows of a tile and each operation on a weight, shared as they are
+	PanelEntries      float64 // for the rows of a tile and each matrix of entries of tables, shared as they are: two points are looked up at a time
 	PanelTerms        float64 // for each term of the tokens of a tile, shared by the warps along the rows
 	PanelRead         float64 // for 8 rows or tokens and 16 points that a warp reads, of each term
 	PanelRegisters    float64
@@ -82,9 +83,9 @@ func floatTilesNVIDIA() Tiles {
 // tilesNVIDIA are the numbers of NVIDIA GPUs for packed weights.
 func tilesNVIDIA() Tiles {
 	return Tiles{
-		Start: 397, Latency: 571, Cached: 1.1e-5, Operation: 2.08, Issue: 0.252, Rows: 7.38, Decoding: 1.98, Lookup: 7.03, Tokens: 10.4, Ragged: 1.39, Compared: 2.22,
-		Registers: 73.3, Accumulators: 18.3, Loaded: 0.901, Joining: 35.2, Spill: 1.93,
-		PanelRows: 34.4, PanelTerms: 8.92, PanelScale: 0.947, PanelRegisters: 111, PanelAccumulators: 11.4, PanelLoaded: 3.07, PanelSpill: 1.79,
+		Start: 120, Latency: 560, Cached: 2.1e-5, Operation: 2.5, Issue: 0.155, Rows: 7.42, Decoding: 1, Tokens: 11.2, Ragged: 1.37, Compared: 2.22,
+		Registers: 69.8, Accumulators: 29, Loaded: 1.1, Joining: 20, Spill: 4.37,
+		PanelRows: 25.6, PanelEntries: 59.6, PanelTerms: 7.49, PanelRegisters: 102, PanelAccumulators: 14.2, PanelLoaded: 3, PanelSpill: 7.99,
 	}
 }
 

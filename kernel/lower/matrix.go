@@ -379,6 +379,9 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 				return l.wordsInTurn(lows[i], highs[i], 0, low.Type.Lanes, wordBytes)
 			})
 		}
+		if n == 1 { // bytes that lie side by side become halves together
+			low, high = l.split(low, elem, n)[0], l.split(high, elem, n)[0]
+		}
 		var terms []*program.Value
 		for first := 0; first < low.Type.Lanes; first += plan.LanePoints {
 			terms = append(terms, l.split(l.wordsInTurn(low, high, first, plan.LanePoints, max(wordBytes/elem.Size(), 1)), elem, n)...)

@@ -14,8 +14,8 @@ func (r *printer) ByteToFloat(w operand, at int, off float64) operand {
 	return r.let(gpu.F32, "__fsub_rn(__uint_as_float(__byte_perm(%s, 0x4b000000u, 0x%04x)), %.1ff)", text(w), 0x7540|at, off)
 }
 
-// BytesToHalf is asked of printers that simplify only.
-func (r *printer) BytesToHalf([]operand, bool) []operand { return nil }
+// SubHalves is asked of printers that simplify only.
+func (r *printer) SubHalves(ir.DType, operand, operand) operand { return operand{} }
 
 // HalfToFloat is one helper.
 func (r *printer) HalfToFloat(w operand, upper bool) operand {

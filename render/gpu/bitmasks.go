@@ -61,10 +61,17 @@ func (s *Selector) fourOf(number Operand, from, width int) Operand {
 // signMask has all bits of those bytes of a word set whose bit in a test is: the bits become
 // the signs of the bytes, which a permute repeats.
 func (s *Selector) signMask(t bitTest, i int) Operand {
-	number := s.print.Variable(s.Lane(t.of, t.lane[4*i]), U32)
-	four := s.fourOf(number, t.at[4*i], t.of.Type.Elem.Bits())
-	apart := s.print.Named(s.word(ir.OpMul, four, word(1<<7|1<<14|1<<21|1<<28)))
-	return s.print.Named(s.print.Permute(apart, word(0), 0xba98))
+	var signs []Operand
+	for _, part := range s.bitParts(t.of) {
+		if moved, ok := s.toSigns(part, t.lane[4*i], t.at[4*i]); ok {
+			signs = append(signs, moved)
+		}
+	}
+	all := signs[0]
+	for _, more := range signs[1:] {
+		all = s.print.Named(s.word(ir.OpAdd, all, more))
+	}
+	return s.print.Named(s.print.Permute(all, word(0), 0xba98))
 }
 
 // allBits sets all bits of the bytes that are one.

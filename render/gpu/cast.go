@@ -17,7 +17,7 @@ func (s *Selector) cast(in *program.Instr) error {
 		s.origin[to] = v
 	}
 	if d == ir.F16 || d == ir.BF16 {
-		if !s.bytesToHalf(v, to) {
+		if !s.bytesToHalves(v, to) {
 			s.roundHalf(v, to)
 		}
 		return nil
@@ -77,17 +77,6 @@ func (s *Selector) signedToUnsigned(words []Operand) []Operand {
 	return lists.Map(words, func(w Operand) Operand { return s.print.Named(s.word(ir.OpXor, w, word(0x80808080))) })
 }
 
-// bytesToHalf makes f16 of floats that bytes were converted to, two at a time, from
-// the bytes. The floats are left to nobody then.
-func (s *Selector) bytesToHalf(v, to *program.Value) bool {
-	bytes := s.bytes[v]
-	if bytes == nil || !s.simplify || to.Type.Elem != ir.F16 || to.Type.Lanes%4 != 0 {
-		return false
-	}
-	s.setWords(to, s.print.BytesToHalf(s.values[bytes.ID].words, bytes.Type.Elem == ir.I8))
-	return true
-}
-
 // wordsToBytes packs the low bytes of 32-bit integers by byte permutes, four lanes
 // in three. Where a shift by whole bytes made them, the permutes take the bytes
 // from what was shifted.
@@ -110,6 +99,9 @@ func (s *Selector) wordsToBytes(v, to *program.Value) bool {
 		}
 	}
 	s.setWords(to, words)
+	if within, known := s.bounds[v]; known && within.Lo >= 0 && within.Hi <= math.MaxUint8 && to.Type.Elem == ir.U8 && at == 0 {
+		s.values[to.ID].lanes = lists.Make(to.Type.Lanes, lane) // nothing has to be taken out of words again
+	}
 	return true
 }
 

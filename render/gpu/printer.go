@@ -98,8 +98,8 @@ type arithmeticPrinter interface {
 type castPrinter interface {
 	// ByteToFloat is byte at of a word plus 2^23 as f32, less off.
 	ByteToFloat(w Operand, at int, off float64) Operand
-	// BytesToHalf makes words of f16 of words of bytes.
-	BytesToHalf(words []Operand, signed bool) []Operand
+	// SubHalves takes f16 or bf16 off others, two in a word. It is asked of printers that simplify only.
+	SubHalves(d ir.DType, x, less Operand) Operand
 	HalfToFloat(w Operand, upper bool) Operand
 	// RoundHalf rounds an f32 to f16 or bf16, RoundHalves two into a word.
 	RoundHalf(d ir.DType, x Operand) Operand

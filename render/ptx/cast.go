@@ -23,24 +23,16 @@ func (r *printer) ByteToFloat(w operand, at int, off float64) operand {
 	return r.emit("sub.rn.f32", n, sum, literal(ir.FloatBits(ir.F32, off)))
 }
 
-// BytesToHalf puts two bytes at a time below the upper bits of 2^10, which is
-// taken off again; of signed bytes moved up by 128, that too.
-func (r *printer) BytesToHalf(words []operand, isSigned bool) []operand {
-	base := literal(0x64006400)
-	if isSigned {
-		base = literal(0x64806480)
+// SubHalves is one subtraction; of bf16 before sm_90 a multiply-add.
+func (r *printer) SubHalves(d ir.DType, x, less operand) operand {
+	switch {
+	case d == ir.F16:
+		return r.emit("sub.f16x2", gpu.Word, x, less)
+	case r.Desc.SM >= 90:
+		return r.emit("sub.bf16x2", gpu.Word, x, less)
 	}
-	base = r.Variable(base, gpu.U32)
-	var out []operand
-	for _, w := range words {
-		if isSigned {
-			w = r.Word(ir.OpXor, w, literal(0x80808080))
-		}
-		for _, pair := range []int{0x4140, 0x4342} {
-			out = append(out, r.emit("sub.f16x2", gpu.Word, r.Permute(w, literal(0x64), pair), base))
-		}
-	}
-	return out
+	minusOne := r.Variable(literal(0xbf80bf80), gpu.U32)
+	return r.emit("fma.rn.bf16x2", gpu.Word, less, minusOne, x)
 }
 
 // HalfToFloat splits the word that holds the half.
