@@ -4,9 +4,10 @@ package target
 // (heuristic/gpu_matrix_price.go). Times are of a warp, work is of tiles of 16 rows by
 // 8 tokens by 16 points of the sum.
 //
-// Those for packed weights that are decoded to floats were fitted to 8,673 pairs of kernel and plan on an H100: 237 kernels of batches of 8 and 16 sequences and prompts of
-// 64 to 512 tokens, of seven shapes, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz, h100-tiles.txt). The cheapest plan takes 1.07 times the
-// best's time (1.13 by the numbers before), by a fit to three quarters of the kernels also in the fourth. How many
+// Those for packed weights that are decoded to floats were fitted to 13,468 pairs of kernel and plan: 237 kernels of batches of 8 and 16 sequences and prompts of
+// 64 to 512 tokens, of seven shapes, in exact and int8, on an H100 (docs/bench/h100-tiles-pairs.jsonl.gz, h100-tiles.txt), what is exact of h200-matrix-pairs.jsonl.gz, and
+// batches of eight of 18 types since bytes become halves by themselves, like h200-batch8-pairs.jsonl.gz (h200-halves.txt). The cheapest plan takes 1.04 times the
+// best's time in the last, 1.07 in the first, as by a fit to it alone. How many
 // instructions of floats multiply a tile made no difference that the times showed. Those for F16 and BF16 are of a fit to all of h100-floats-pairs.jsonl.gz
 // and what of the first has no panels, 430 kernels (h100-floats.txt); products of halves have numbers of their own since.
 type Tiles struct {

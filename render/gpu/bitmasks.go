@@ -47,17 +47,6 @@ func (s *Selector) spreadBits(four Operand, from, width int) Operand {
 	return s.print.Named(s.word(ir.OpAnd, apart, word(0x01010101)))
 }
 
-// fourOf are four bits of a number alone.
-func (s *Selector) fourOf(number Operand, from, width int) Operand {
-	if from > 0 {
-		number = s.print.Named(s.word(ir.OpShr, number, Operand{Bits: uint64(from), Type: I32}))
-	}
-	if from+4 < width {
-		number = s.print.Named(s.word(ir.OpAnd, number, word(15)))
-	}
-	return number
-}
-
 // signMask has all bits of those bytes of a word set whose bit in a test is: the bits become
 // the signs of the bytes, which a permute repeats.
 func (s *Selector) signMask(t bitTest, i int) Operand {

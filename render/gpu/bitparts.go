@@ -69,3 +69,14 @@ func (s *Selector) toSigns(part bitPart, lane, first int) (signs Operand, ok boo
 	}
 	return s.print.Named(s.word(ir.OpMul, number, word(powers))), true
 }
+
+// fourOf are four bits of a number alone.
+func (s *Selector) fourOf(number Operand, from, width int) Operand {
+	if from > 0 {
+		number = s.print.Named(s.word(ir.OpShr, number, Operand{Bits: uint64(from), Type: I32}))
+	}
+	if from+4 < width {
+		number = s.print.Named(s.word(ir.OpAnd, number, word(15)))
+	}
+	return number
+}

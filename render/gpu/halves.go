@@ -28,11 +28,10 @@ func (s *Selector) bytesToHalves(v, to *program.Value) bool {
 	if of := s.added[v]; of != nil {
 		made, plus = of, s.offsets[of].Plus
 	}
-	bytes := s.bytes[made]
+	bytes, d := s.bytes[made], to.Type.Elem
 	if bytes == nil || !s.simplify || to.Type.Lanes%4 != 0 || s.values[bytes.ID].words == nil {
 		return false
 	}
-	d := to.Type.Elem
 	words, from, ok := s.smallBytes(bytes, halfFormats[d])
 	if less := halfFormats[d].power + from - plus; ok && ir.RoundFloat(d, less) == less {
 		all := repeat(d, ir.FloatBits(d, less))

@@ -97,7 +97,7 @@ func compare(t *testing.T, p *program.Program, stores []programtest.Stored, seed
 // Look-ups of bytes and choices of bytes by bits are rendered in words: golden programs
 // of them give the interpreter's bits.
 func TestGoldenBytesAgainstInterpreter(t *testing.T) {
-	for _, name := range []string{"codebook", "codebook_halves", "codebook_dots", "sign_dots", "odd_signs", "joined_bytes", "bit_choices", "narrow", "halves"} {
+	for _, name := range []string{"codebook", "codebook_halves", "codebook_dots", "sign_dots", "odd_signs", "joined_bytes", "bit_choices", "narrow", "halves", "byte_halves", "sign_parts"} {
 		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestGoldenBytesAgainstInterpreter(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(3, 4))
-		want, got := make(map[int][]byte), make(map[int][]byte)
+		want, inputs := make(map[int][]byte), make(map[int][]byte)
 		args := make([]interp.Arg, len(p.Params))
 		for i, q := range p.Params {
 			if q.Kind != program.ParamBuffer {
@@ -117,16 +117,22 @@ func TestGoldenBytesAgainstInterpreter(t *testing.T) {
 			for k := range b {
 				b[k] = byte(r.Uint32())
 			}
-			want[q.Slot], got[q.Slot] = b, bytes.Clone(b)
+			want[q.Slot], inputs[q.Slot] = b, bytes.Clone(b)
 			args[i] = interp.Arg{Bytes: b}
 		}
 		if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
 			t.Fatal(err)
 		}
-		emulate(t, p, "sm_90", Options{}, got, nil, 1)
-		for slot := range want {
-			if !bytes.Equal(got[slot], want[slot]) {
-				t.Errorf("%s: buffer %d: got %x, want %x", name, slot, got[slot], want[slot])
+		for _, arch := range architectures {
+			got := make(map[int][]byte)
+			for slot, b := range inputs {
+				got[slot] = bytes.Clone(b)
+			}
+			emulate(t, p, arch, Options{}, got, nil, 1)
+			for slot := range want {
+				if !bytes.Equal(got[slot], want[slot]) {
+					t.Errorf("%s, %s: buffer %d: got %x, want %x", name, arch, slot, got[slot], want[slot])
+				}
 			}
 		}
 	}
