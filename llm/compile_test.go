@@ -123,6 +123,20 @@ func TestTilesOfFewTokens(t *testing.T) {
 	}
 }
 
+// Panels look up entries of tables two points at a time, where lanes load an entry of four or eight weights at once: the few tokens of a
+// batch do not pay for that, however many rows share a panel.
+func TestBatchesOfEntriesHaveNoPanels(t *testing.T) {
+	for _, quant := range []string{"iq1_m", "iq2_s", "iq3_s"} {
+		m := openOutline(t, "llama:d=2048,layers=1,heads=32,kv=8,ff=8192,vocab=128256,pure=1,quant="+quant)
+		manifest := describeStep(t, m, llm.Variant{Batch: 8, Tokens: 1, Context: 64}, 8, "ptx:sm_90a")
+		for _, k := range manifest.Kernels {
+			if slices.ContainsFunc(k.Plan, func(opt string) bool { return strings.Contains(opt, "STAGE") }) {
+				t.Errorf("%s: %s has %v", quant, k.Name, k.Plan)
+			}
+		}
+	}
+}
+
 // No loop of a product with bytes carries more sums of its copies than registers: groups of 16, whose two loops are copies since they share
 // bytes, had a loop in them, which kept four sums of each token, matrix and offset.
 func TestLoopsInCopiesCarryFewSums(t *testing.T) {
