@@ -128,10 +128,12 @@ func TestTilesOfFewTokens(t *testing.T) {
 func TestBatchesOfEntriesHaveNoPanels(t *testing.T) {
 	for _, quant := range []string{"iq1_m", "iq2_s", "iq3_s"} {
 		m := openOutline(t, "llama:d=2048,layers=1,heads=32,kv=8,ff=8192,vocab=128256,pure=1,quant="+quant)
-		manifest := describeStep(t, m, llm.Variant{Batch: 8, Tokens: 1, Context: 64}, 8, "ptx:sm_90a")
-		for _, k := range manifest.Kernels {
-			if slices.ContainsFunc(k.Plan, func(opt string) bool { return strings.Contains(opt, "STAGE") }) {
-				t.Errorf("%s: %s has %v", quant, k.Name, k.Plan)
+		for _, batch := range []int{8, 16} {
+			manifest := describeStep(t, m, llm.Variant{Batch: batch, Tokens: 1, Context: 64}, 8, "ptx:sm_90a")
+			for _, k := range manifest.Kernels {
+				if slices.ContainsFunc(k.Plan, func(opt string) bool { return strings.Contains(opt, "STAGE") }) {
+					t.Errorf("%s, %d sequences: %s has %v", quant, batch, k.Name, k.Plan)
+				}
 			}
 		}
 	}
