@@ -56,6 +56,9 @@ func (s *Selector) signMask(t bitTest, i int) Operand {
 			signs = append(signs, moved)
 		}
 	}
+	if len(signs) == 0 {
+		return word(0) // no number has one of these bits
+	}
 	all := signs[0]
 	for _, more := range signs[1:] {
 		all = s.print.Named(s.word(ir.OpAdd, all, more))
