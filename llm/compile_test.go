@@ -111,7 +111,7 @@ func TestTilesOfFewTokens(t *testing.T) {
 	m := openOutline(t, "qwen2:d=1536,layers=2,heads=12,kv=2,ff=8960,vocab=2056,pure=1,quant=q5_k")
 	for _, c := range []struct {
 		batch, tiles int // products of their kernels
-	}{{2, 3}, {3, 7}} {
+	}{{2, 4}, {3, 7}} {
 		manifest := describeStep(t, m, llm.Variant{Batch: c.batch, Tokens: 1, Context: 64}, 8, "ptx:sm_90")
 		got := 0
 		for _, k := range manifest.Kernels {

@@ -21,8 +21,8 @@ import "math"
 // share bytes cost 2.6 and 4 times as much. Placed, Exchange, Late and Turn were set by attention in whole
 // steps, over caches of three lengths (docs/bench/h200-clusters.txt), Rows and Query by those of five lengths and models
 // (docs/bench/h200-depth.txt). OpenLines and Reread were set by output layers of 25 types with 4 to 32 threads a row, and by whole steps
-// (docs/bench/h200-open-lines.txt). QuarterFull was set by candidates of 13 products of two tokens, tiles of
-// which took 1.2 to 1.7 times what was expected and threads 0.5 to 1.2 times, and by whole steps (docs/bench/h200-keys.txt). What scales with a device,
+// (docs/bench/h200-open-lines.txt). QuarterFull was set by the cheapest tiles and threads of 22 products of two tokens,
+// timed in steps (docs/bench/h200-halves.txt). What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
@@ -87,6 +87,6 @@ func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
 		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 1400, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, OpenLines: 700, Reread: 0.3, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
-		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.4, SpillUses: 1.8, FloatBase: 30, ByteBase: 60, HeldWeights: 0.6, HeldElements: 0.9, HeldSums: 2, Decoding: 0.7, Using: 1.3, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4, QuarterFull: 1.28,
+		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.4, SpillUses: 1.8, FloatBase: 30, ByteBase: 60, HeldWeights: 0.6, HeldElements: 0.9, HeldSums: 2, Decoding: 0.7, Using: 1.3, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4, QuarterFull: 1.2,
 	}
 }
