@@ -36,7 +36,7 @@ func (s *Selector) alu(in *program.Instr) error {
 	s.noteSum(in)
 	s.noteEntry(in)
 	s.noteShift(in)
-	if s.packedAlu(in) || s.halfAlu(in) || s.joinBytes(in) {
+	if s.packedAlu(in) || s.mulWords(in) || s.halfAlu(in) || s.joinBytes(in) {
 		return nil
 	}
 	n := s.numberOf(in)

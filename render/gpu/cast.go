@@ -27,7 +27,7 @@ func (s *Selector) cast(in *program.Instr) error {
 		s.keepWords(to, h)
 		return nil
 	}
-	if s.bytesToFloat(v, to) || s.wordsToBytes(v, to) {
+	if s.bytesToFloat(v, to) || s.wordsToBytes(v, to) || s.widenWords(v, to) || s.narrowWords(v, to) {
 		return nil
 	}
 	lanes := make([]Operand, to.Type.Lanes)
@@ -105,18 +105,19 @@ func (s *Selector) wordsToBytes(v, to *program.Value) bool {
 	return true
 }
 
-// byteShift is a shift of 32-bit integers to the right by whole bytes.
+// byteShift is a shift of integers to the right by whole bytes.
 type byteShift struct {
 	from  *program.Value
 	bytes int
 }
 
-// noteShift remembers such shifts for wordsToBytes.
+// noteShift remembers such shifts for wordsToBytes and narrowWords.
 func (s *Selector) noteShift(in *program.Instr) {
-	if d := in.Result.Type.Elem; in.Ir != ir.OpShr || d != ir.I32 && d != ir.U32 {
+	d := in.Result.Type.Elem
+	if in.Ir != ir.OpShr || d != ir.I32 && d != ir.U32 && d != ir.U16 {
 		return
 	}
-	if c, ok := s.single(in.Args[1]); ok && c.Literal() && c.Bits < 32 && c.Bits%8 == 0 {
+	if c, ok := s.single(in.Args[1]); ok && c.Literal() && c.Bits < uint64(d.Bits()) && c.Bits%8 == 0 {
 		s.shifted[in.Result] = byteShift{in.Args[0], int(c.Bits / 8)}
 	}
 }

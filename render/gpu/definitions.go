@@ -11,16 +11,18 @@ import (
 type definitions struct {
 	made    map[*program.Value]*program.Instr // by result
 	readers map[*program.Value]int            // instructions that read it
+	factors map[*program.Value]bool           // of products
 }
 
 func definitionsOf(p *program.Program) definitions {
-	d := definitions{make(map[*program.Value]*program.Instr), make(map[*program.Value]int)}
+	d := definitions{make(map[*program.Value]*program.Instr), make(map[*program.Value]int), make(map[*program.Value]bool)}
 	p.Body.Each(func(in *program.Instr) {
 		if in.Result != nil {
 			d.made[in.Result] = in
 		}
 		for _, a := range distinct(in.Args) {
 			d.readers[a]++
+			d.factors[a] = d.factors[a] || in.Op == program.Alu && in.Ir == ir.OpMul
 		}
 	})
 	return d

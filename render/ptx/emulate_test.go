@@ -97,7 +97,7 @@ func compare(t *testing.T, p *program.Program, stores []programtest.Stored, seed
 // Look-ups of bytes and choices of bytes by bits are rendered in words: golden programs
 // of them give the interpreter's bits.
 func TestGoldenBytesAgainstInterpreter(t *testing.T) {
-	for _, name := range []string{"codebook", "codebook_halves", "codebook_dots", "sign_dots", "odd_signs", "joined_bytes", "bit_choices", "narrow", "halves", "byte_halves", "sign_parts"} {
+	for _, name := range []string{"codebook", "codebook_halves", "codebook_dots", "sign_dots", "odd_signs", "joined_bytes", "bit_choices", "narrow", "halves", "byte_halves", "sign_parts", "byte_products"} {
 		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		if err != nil {
 			t.Fatal(err)
