@@ -61,7 +61,7 @@ func (s *Selector) bytesToFloat(v, to *program.Value) bool {
 	off := float64(1<<23) - s.offsets[to].Plus
 	if d == ir.I8 {
 		off += 128
-		words = s.signedToUnsigned(words)
+		words = s.signedToUnsigned(words, math.MaxUint8)
 	}
 	s.bytes[to] = v
 	lanes := lists.Make(to.Type.Lanes, func(i int) Operand { return s.print.ByteToFloat(words[i/4], i%4, off) })
@@ -70,11 +70,6 @@ func (s *Selector) bytesToFloat(v, to *program.Value) bool {
 		s.added[sum] = to
 	}
 	return true
-}
-
-// signedToUnsigned adds 128 to signed bytes.
-func (s *Selector) signedToUnsigned(words []Operand) []Operand {
-	return lists.Map(words, func(w Operand) Operand { return s.print.Named(s.word(ir.OpXor, w, word(0x80808080))) })
 }
 
 // wordsToBytes packs the low bytes of 32-bit integers by byte permutes, four lanes

@@ -22,7 +22,9 @@ func definitionsOf(p *program.Program) definitions {
 		}
 		for _, a := range distinct(in.Args) {
 			d.readers[a]++
-			d.factors[a] = d.factors[a] || in.Op == program.Alu && in.Ir == ir.OpMul
+			if in.Op == program.Alu && in.Ir == ir.OpMul {
+				d.factors[a] = true
+			}
 		}
 	})
 	return d

@@ -34,8 +34,8 @@ func (s *Selector) bytesToHalves(v, to *program.Value) bool {
 	}
 	words, from, ok := s.smallBytes(bytes, halfFormats[d])
 	if less := halfFormats[d].power + from - plus; ok && ir.RoundFloat(d, less) == less {
-		all := repeat(d, ir.FloatBits(d, less))
-		s.setWords(to, s.halvesOf(words, d, func(int) Operand { return s.print.Variable(all, U32) }))
+		all := s.print.Variable(repeat(d, ir.FloatBits(d, less)), U32)
+		s.setWords(to, s.halvesOf(words, d, func(int) Operand { return all }))
 		return true
 	}
 	if d == ir.BF16 && bytes.Type.Elem == ir.I8 && plus == 0 {
@@ -53,16 +53,20 @@ func (s *Selector) smallBytes(v *program.Value, f halfFormat) (words []Operand, 
 	}
 	half := f.bits/2 + 1
 	within, known := s.bounds[v]
-	if f.bits < 0xff && (!known || within.Lo < -int64(half) || within.Hi >= int64(half)) {
+	if f.bits < math.MaxUint8 && (!known || within.Lo < -int64(half) || within.Hi >= int64(half)) {
 		return nil, 0, false
 	}
-	moved := func(w Operand) Operand {
-		if f.bits < 0xff {
-			w = s.word(ir.OpAnd, w, repeat(ir.U8, f.bits))
+	return s.signedToUnsigned(words, f.bits), float64(half), true
+}
+
+// signedToUnsigned adds half of what some of their lower bits can say, 128 for all of them, to signed bytes that have no others.
+func (s *Selector) signedToUnsigned(words []Operand, bits uint64) []Operand {
+	return lists.Map(words, func(w Operand) Operand {
+		if bits < math.MaxUint8 {
+			w = s.word(ir.OpAnd, w, repeat(ir.U8, bits))
 		}
-		return s.print.Named(s.word(ir.OpXor, w, repeat(ir.U8, half)))
-	}
-	return lists.Map(words, moved), float64(half), true
+		return s.print.Named(s.word(ir.OpXor, w, repeat(ir.U8, bits/2+1)))
+	})
 }
 
 // halvesOf makes halves of bytes below a power of two and takes others off.

@@ -12,7 +12,7 @@ import (
 // Products of unsigned lanes of words with a number that they have in common: a product of words multiplies all of their lanes, as long
 // as none of them grows into the next. Bytes have room for that in 16 bits.
 
-// mulWords reports success.
+// mulWords computes such a product, and reports success.
 func (s *Selector) mulWords(in *program.Instr) bool {
 	t := in.Result.Type
 	if in.Ir != ir.OpMul || !IsPacked(t) || t.Elem != ir.U8 && t.Elem != ir.U16 {
@@ -60,7 +60,7 @@ func (s *Selector) widenWords(v, to *program.Value) bool {
 	return true
 }
 
-// narrowWords makes bytes of 16-bit integers in words: where a shift by a byte made them, it takes the bytes from what was shifted.
+// narrowWords makes bytes of 16-bit integers in words: where a shift by whole bytes made them, it takes the bytes from what was shifted.
 func (s *Selector) narrowWords(v, to *program.Value) bool {
 	words := s.values[v.ID].words
 	if words == nil || !IsPacked(to.Type) || v.Type.Elem.Size() != 2 || !v.Type.Elem.IsInt() || to.Type.Elem.Size() != 1 || to.Type.Elem == ir.Bool {
@@ -68,7 +68,7 @@ func (s *Selector) narrowWords(v, to *program.Value) bool {
 	}
 	possible, selector := s.possible(v), 0x6420
 	if shift, ok := s.shifted[v]; ok && s.values[shift.from.ID].words != nil {
-		words, selector = s.values[shift.from.ID].words, 0x7531
+		words, selector = s.values[shift.from.ID].words, selector+0x1111*shift.bytes
 	}
 	out := make([]Operand, wordsOf(to.Type))
 	for i := range out {

@@ -114,7 +114,7 @@ func storedWith(s *state.State, v, p *state.Value) bool {
 	return slices.ContainsFunc(s.PlacedUses(v), func(u state.PlacedUse) bool { return repeatedByBlocks(s, v, u) }) ||
 		slices.ContainsFunc(s.Consumers(v), func(c *state.Value) bool {
 			axes := axesIn(s, c, v)
-			return readInProduct(s, v, c, axes) || len(axes) > 0 && inTiles(s, c) && foldsRows(s, v, p)
+			return readInProduct(s, v, c, axes) || len(axes) > 0 && inTiles(s, c) && heavyFolds(s, v, p)
 		})
 }
 
@@ -210,7 +210,7 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 	}
 	rows := s.Points(p.Ranges) / s.Points(axes)
 	if inTiles(s, reader) {
-		return s.Points(p.Ranges) > s.Opt.Profile.RepeatCap || s.Height(p.Body) > 0 && foldsRows(s, p)
+		return s.Points(p.Ranges) > s.Opt.Profile.RepeatCap || s.Height(p.Body) > 0 && heavyFolds(s, p)
 	}
 	return (rows > n/2 || rows > 1 && !oneReduce(s, p, axes)) && !preparedByBlocks(s, p, rows)
 }
@@ -221,8 +221,8 @@ func inTiles(s *state.State, reader *state.Value) bool {
 	return n > 0 && s.FactsOf(reader.Body).Weights && s.WeightReuse(reader)%n == 0
 }
 
-// foldsRows reports values whose folds, all together, are too much work to be done again by every block.
-func foldsRows(s *state.State, values ...*state.Value) bool {
+// heavyFolds reports values whose folds, all together, are too much work to be done again by every block.
+func heavyFolds(s *state.State, values ...*state.Value) bool {
 	most, work := s.Opt.Profile.RepeatCap, int64(0)
 	for _, p := range values {
 		work += min(s.Work(p.Body, p.Ranges), most+1)
