@@ -36,7 +36,15 @@ func (a *analysis) lastStage(weights []*operand) bool {
 // row of an expert's matrix. What differs along them alone differs for no row of a block. There are none where rows are points of stages:
 // such tiles have numbers of their own.
 func (a *analysis) blockAxes(weights []*operand) (axes analyse.RangeSet) {
-	if a.desc.Kind != target.GPU || a.lastStage(weights) {
+	if a.lastStage(weights) {
+		return axes
+	}
+	return a.pointsOfBlock(weights)
+}
+
+// pointsOfBlock are those axes of tiles, too.
+func (a *analysis) pointsOfBlock(weights []*operand) (axes analyse.RangeSet) {
+	if a.desc.Kind != target.GPU {
 		return axes
 	}
 	all := a.ownRows(weights).Meet(a.storeSet())

@@ -97,7 +97,7 @@ func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 	out = out.Mul(weight.Unsqueeze(-1)).Sum(2)
 	return out.OnTarget(func(desc *target.Desc) *tensor.Tensor {
 		batch, tokens, experts := x.Extent(0), x.Extent(1), e.Router.Extent(0)
-		rows := desc.Tuning.TileRows(batch*tokens*e.Used, experts)
+		rows := desc.Tuning.TileRows(batch*tokens*e.Used, experts, e.Numeric.inBytes(e.Gate))
 		if rows == 0 {
 			return nil
 		}

@@ -201,6 +201,9 @@ func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
 	})
 }
 
+// inBytes reports activations that are integers of 8 bits beside w, one or two each.
+func (n Numeric) inBytes(w *tensor.Tensor) bool { return w.IsPacked() && (n == Int8 || n == Int16) }
+
 // asExact reports rows that a target multiplies faster as they are than as two digits each, whose sums of groups have a scale.
 func (n Numeric) asExact(w *tensor.Tensor, rows int64, desc *target.Desc) bool {
 	least := desc.Tuning.ExactRows

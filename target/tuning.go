@@ -11,9 +11,12 @@ type Tuning struct {
 	// to make larger; below 2 they stay as they are.
 	Grain int64
 
-	// Rows of a tile of grouped products (TileRows), and the least number of rows
-	// for each group on average with which grouping pays.
-	LeastTileRows, MostTileRows, LeastGroupRows int
+	// Rows of a tile of grouped products (TileRows).
+	LeastTileRows, MostTileRows int
+
+	// GroupRows is with how many rows for each group on average grouping pays where rows are bytes, FloatGroupRows where
+	// they are floats: a row that is multiplied by itself decodes its matrix for floats with more instructions.
+	GroupRows, FloatGroupRows float64
 
 	// FullTileRows is up to how many rows tiles have that groups fill on average; 0: MostTileRows.
 	FullTileRows int
@@ -64,10 +67,7 @@ type Tuning struct {
 
 // Grouped products on every target are tuned as on an H200 with OLMoE in int8. A
 // prompt of 512 tokens: 26,600 tokens a second with tiles of 32 rows, 25,900 with 64.
-// A batch of 16 sequences, 2 rows for each of 64 groups, makes 3,700 tokens a second
-// grouped and 5,600 where each row reads its own matrix; one of 32 makes 6,800 and
-// 3,100.
-var grouped = Tuning{LeastTileRows: 8, MostTileRows: 32, LeastGroupRows: 4}
+var grouped = Tuning{LeastTileRows: 8, MostTileRows: 32, GroupRows: 4, FloatGroupRows: 4}
 
 // tuningCPU is for devices whose host is the device. Rows of a tile without a token are skipped: OLMoE's
 // layers, 128 tokens, one Zen 4 core with AVX2: 243 tokens a second and 353. Sums of few results are made in
@@ -106,6 +106,11 @@ func tuningCPU() Tuning {
 // (Q4_K_M) exact 75, 88, 82, int8 169, 186, 201; 32 of 2,880 (MXFP4) 42, 49, 44 and 67, 82, 88; 64 of 1,024 (OLMoE) 29.5, 30.1, 24.2 and 55.3,
 // 53.8, 52.4; 128 of 768 59, 57, 57 and 113, 103, 103 (docs/bench/h200-families.txt).
 //
+// Rows of groups by themselves and in tiles of their group, on an H200, thousands of tokens a second of 64 experts of 1,024 rows, 40 of 1,280, 32 of 2,880 and 128
+// of 768: exact, 1 row a group on average 9.4 8.6, 14.7 16.4, 8.7 5.8, 17.6 19.8; 1.5 rows 7.7 11.5, 24.0 23.8, 7.3 11.1, 13.7 25.2; 2 rows 10.0 14.1, 20.8 29.8,
+// 8.1 13.2, 17.3 31.6. int8, 1.5 rows 16.8 14.7, 30.8 25.1, 15.3 13.8, 35.0 36.5; 2 rows 18.9 18.8, 29.4 33.8, 20.1 22.9, 38.2 42.9; 3 rows 16.2 26.3, 37.6 49.8,
+// 21.6 20.6, 32.9 52.7 (docs/bench/h200-mixtures.txt).
+//
 // Threads without work in merged launches, on an H200, int8, tokens a second apart and merged: OLMoE, 16 sequences, up to 217 for each
 // multiprocessor, 6,790 and 7,220; attention of four sequences at 1,500 beside a norm, 496 to 621, Qwen3 4B's ten layers 4,710 and 4,130,
 // Qwen3 0.6B 3,520 and 3,180 (docs/bench/h200-launches.txt).
@@ -114,6 +119,7 @@ func tuningCPU() Tuning {
 // and 5,667, LLaMA 8B's six layers, two, 4,206, 4,807 and 4,778, four, 7,148, 7,192 and 6,002 (docs/bench/h200-prologues.txt).
 func tuningGPU() Tuning {
 	t := grouped
+	t.GroupRows, t.FloatGroupRows = 2, 1.5
 	t.ShortCache, t.FullTileRows = 256, 64
 	t.IdleThreads = 256
 	t.BlockRows, t.BlockElements = 4, 8192
@@ -171,12 +177,16 @@ func (t *Tuning) RowsFor(position, rows int) int {
 const manyCaches = 2
 
 // TileRows is the number of rows of a tile when rows of activations, each of which
-// is multiplied with the matrix of one of the groups, are ordered by group: twice as
+// is multiplied with the matrix of one of the groups as bytes or as floats, are ordered by group: twice as
 // many as a group has on average, so that most matrices are read once, within
 // LeastTileRows and MostTileRows, and as many where that is more, up to FullTileRows. It is 0 where groups are so small that tiles would
 // be nearly empty: then each row had better read its own matrix.
-func (t *Tuning) TileRows(rows, groups int) int {
-	if t.LeastTileRows < 1 || rows < t.LeastGroupRows*groups {
+func (t *Tuning) TileRows(rows, groups int, bytes bool) int {
+	least := t.FloatGroupRows
+	if bytes {
+		least = t.GroupRows
+	}
+	if t.LeastTileRows < 1 || float64(rows) < least*float64(groups) {
 		return 0
 	}
 	tile := t.LeastTileRows

@@ -28,14 +28,21 @@ func TestRoundUp(t *testing.T) {
 }
 
 func TestTileRows(t *testing.T) {
-	gpu := tuningGPU()
-	for _, c := range [][3]int{{255, 64, 0}, {256, 64, 8}, {257, 64, 16}, {4032, 64, 32}, {4096, 64, 64}, {4096, 128, 32}, {4096, 8, 64}, {4, 1, 8}, {3, 1, 0}} {
-		if got := gpu.TileRows(c[0], c[1]); got != c[2] {
-			t.Errorf("%d rows in %d groups: tiles of %d rows, want %d", c[0], c[1], got, c[2])
+	gpu, cpu := tuningGPU(), tuningCPU()
+	for _, c := range []struct {
+		of                 *Tuning
+		rows, groups, want int
+		bytes              bool
+	}{
+		{&gpu, 127, 64, 0, true}, {&gpu, 128, 64, 8, true}, {&gpu, 256, 64, 8, true}, {&gpu, 257, 64, 16, true},
+		{&gpu, 95, 64, 0, false}, {&gpu, 96, 64, 8, false}, {&gpu, 60, 40, 8, false}, {&gpu, 59, 40, 0, false},
+		{&gpu, 4032, 64, 32, true}, {&gpu, 4096, 64, 64, true}, {&gpu, 4096, 128, 32, false}, {&gpu, 4096, 8, 64, true}, {&gpu, 2, 1, 8, true}, {&gpu, 1, 1, 0, false},
+		{&cpu, 255, 64, 0, true}, {&cpu, 256, 64, 8, true}, {&cpu, 255, 64, 0, false}, {&cpu, 256, 64, 8, false},
+		{&Tuning{}, 1000, 2, 0, true},
+	} {
+		if got := c.of.TileRows(c.rows, c.groups, c.bytes); got != c.want {
+			t.Errorf("%d rows in %d groups, bytes %t: tiles of %d rows, want %d", c.rows, c.groups, c.bytes, got, c.want)
 		}
-	}
-	if got := (&Tuning{}).TileRows(1000, 2); got != 0 {
-		t.Errorf("a target without numbers has tiles of %d rows", got)
 	}
 }
 

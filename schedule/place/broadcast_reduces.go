@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -33,6 +34,10 @@ func BroadcastReduces(s *state.State, p *state.Value) bool {
 			s.Record(p, false, "a product of several rows folds the same", state.Number{Name: "rows", Value: s.WeightReuse(u.Consumer)})
 			return false
 		}
+		if placesRows(s, u) {
+			s.Record(p, false, placesRowsReason, state.Number{Name: "rows", Value: s.WeightReuse(u.Consumer)})
+			return false
+		}
 		if isDynamic(s.Exprs, u.Load.Indices(), u.Closed) {
 			s.Record(p, false, "read inside a reduce")
 			return false
@@ -51,6 +56,18 @@ func BroadcastReduces(s *state.State, p *state.Value) bool {
 	}
 	s.Record(p, true, "light", state.Number{Name: "work", Value: work}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 	return true
+}
+
+const placesRowsReason = "says where weights lie that several rows are multiplied with"
+
+// placesRows reports a use as an index of weights that several rows are multiplied with: each block would fold it before it could
+// ask for the first of them.
+func placesRows(s *state.State, u state.PlacedUse) bool {
+	return s.WeightReuse(u.Consumer) > 1 && analyse.Any(u.Consumer.Body, func(w *ir.UOp) bool {
+		return s.ReadsWeight(w) && slices.ContainsFunc(w.Indices(), func(x *ir.UOp) bool {
+			return analyse.Any(x, func(y *ir.UOp) bool { return y == u.Load })
+		})
+	})
 }
 
 // repeatedByBlocks reports that all points of p are too much work for a block
