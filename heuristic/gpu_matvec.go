@@ -265,9 +265,8 @@ func (c *mapped) complete() []plan.Opt {
 // multiprocessors get fewer blocks. One that has all would keep the next kernel's from starting until it has
 // left: H200, Qwen2.5 1.5B 5 to 7 % faster with three for the blocks of its gate and up in one run and as fast in another
 // (docs/bench/h200-shapes.txt, end), Qwen3 4B 5 % slower with one for those of its projections.
-// A stage may have more threads than the rows: blocks are not more than what they leave room for.
 func (c *mapped) takeRegisters() {
-	if n := c.blocksWithRegisters(); n > 0 && n*c.threadsTaken() < residentThreads {
+	if n := c.blocksWithRegisters(); n > 0 {
 		c.add(plan.BLOCKS, "", n)
 	}
 }

@@ -27,6 +27,10 @@ func TestMatrixTiles(t *testing.T) {
 			"MMA r0 32; UNROLL r0 2; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; FMA; PRELOAD p1"},
 		{"few tokens for each of many matrices", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.grouped("Q6_K", 94, 32, 1024, 512) },
 			"MMA r0 32; SWAP s1 2; UPCAST s1 2; LOCAL s1 4; UPCAST s1 4; LOCAL s2 8; UPCAST s2 2; UPCAST s2 2; FMA; PRELOAD p1"},
+		{"three tiles of tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 20, 2048, 512, variant{}) },
+			"MMA r0 32; SWAP s0 1; GROUP r0 16; UPCAST s0 2; LOCAL s0 4; UPCAST s0 3; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+		{"no three tiles with panels", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q2_K", 77, 2048, 2048, variant{}) },
+			"MMA r0 32; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 4; FMA; PRELOAD p1"},
 		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },
 			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
@@ -117,6 +121,16 @@ func (b *builder) byteGroups(tokens, rows, groups, size int64, digits int) *ir.U
 	}
 	value = b.Mul(b.Mul(b.Load(tokenScale, t, g), b.Load(rowScale, n, g)), value)
 	return b.sink(b.Store(out, b.sum(value, g), list(t, n), list(t, n)))
+}
+
+// Three tiles of tokens side by side, the last with five columns that nothing stores.
+func TestThreeTilesOfTokens(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	for _, tokens := range []int64{19, 24, 43} {
+		b := newBuilder()
+		sink := b.matmul("Q4_K", tokens, 37, 512, variant{})
+		checkPlan(t, b.Arena, sink, mustPlan(t, "MMA r0 32; SWAP s0 1; GROUP r0 2; UPCAST s0 2; LOCAL s0 4; UPCAST s0 3; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"), desc, nil)
+	}
 }
 
 // Sums of integers of a group that a loop over its points holds, one of each digit and copy, fit in registers: what is left of the points is

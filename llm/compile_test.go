@@ -344,3 +344,44 @@ func TestExpertsOfTokensShareActivations(t *testing.T) {
 		}
 	}
 }
+
+// Blocks of the experts of few tokens have the threads that their rows take, though each rounds its token's activations in front of them.
+func TestBlocksOfExpertsAreTheirRows(t *testing.T) {
+	m := openOutline(t, "olmoe:d=2048,layers=1,heads=16,kv=16,head=128,ff=1024,experts=64,used=8,vocab=2056,tied=0,pure=1,quant=q4_k")
+	for _, batch := range []int{2, 3} {
+		manifest := describeStep(t, m, llm.Variant{Batch: batch, Tokens: 1, Context: 64, Numeric: nn.Int8}, 8, "ptx:sm_90")
+		at := slices.IndexFunc(manifest.Kernels, func(k engine.ManifestKernel) bool {
+			return strings.Contains(k.Why, fmt.Sprintf("[%d x 2048]", batch*8*1024))
+		})
+		if gates := manifest.Kernels[at]; gates.Block[0] > 128 {
+			t.Errorf("%d sequences: blocks of %d threads, want at most 128: %v", batch, gates.Block[0], gates.Plan)
+		} else if !strings.Contains(gates.Name, "_r_32_8_64_") {
+			t.Errorf("%d sequences: blocks of %s do not look for their expert among the 64", batch, gates.Name)
+		}
+	}
+}
+
+// Rows of experts are taken in tiles of one expert's, of floats from fewer on than of bytes. All tiles read where their matrix lies:
+// no block looks for it among the choices of all tokens.
+func TestTilesOfExpertsReadWhereTheyLie(t *testing.T) {
+	m := openOutline(t, "olmoe:d=2048,layers=1,heads=16,kv=16,head=128,ff=1024,experts=64,used=8,vocab=2056,tied=0,pure=1,quant=q4_k")
+	for _, c := range []struct {
+		numeric         nn.Numeric
+		sequences, want int // products: gate with up, and down
+	}{{nn.Exact, 11, 0}, {nn.Exact, 12, 2}, {nn.Int8, 15, 0}, {nn.Int8, 16, 2}} {
+		manifest := describeStep(t, m, llm.Variant{Batch: c.sequences, Tokens: 1, Context: 64, Numeric: c.numeric}, 8, "ptx:sm_90")
+		choices := c.sequences * 8
+		products := 0
+		for _, k := range manifest.Kernels {
+			if strings.HasPrefix(k.Name, fmt.Sprintf("reduce_%d_8_", (choices+64*7)/8)) && strings.Contains(k.Why, "matrix instructions") {
+				products++
+				if strings.Contains(k.Name, fmt.Sprintf("_%d", choices)) {
+					t.Errorf("%s, %d sequences: %s folds the %d choices", c.numeric, c.sequences, k.Name, choices)
+				}
+			}
+		}
+		if products != c.want {
+			t.Errorf("%s, %d sequences: %d products of tiles of eight rows, want %d", c.numeric, c.sequences, products, c.want)
+		}
+	}
+}

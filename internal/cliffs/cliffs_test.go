@@ -34,6 +34,7 @@ var mended = []subject{
 	{shape: shapeNamed("olmo-1b"), quant: "IQ3_S", mode: "int8", target: "ptx:sm_90", batch: 1},                // two indices of a codebook side by side
 	{shape: shapeNamed("odd-9-superblocks"), quant: "Q5_K", mode: "int8", target: "ptx:sm_90", batch: 2},       // rows by the prime
 	{shape: shapeNamed("llama3.2-3b"), quant: "Q4_K", mode: "exact", target: "ptx:sm_90", batch: 1},            // 15 warps that share a norm
+	{shape: shapeNamed("olmoe-1b-7b"), quant: "Q4_K", mode: "int8", target: "ptx:sm_90", batch: 3},             // a stage with more threads than rows
 	{shape: shapeNamed("llama3.2-1b"), quant: "Q5_K", mode: "i16", target: "ptx:sm_90", batch: 1, tokens: 128}, // sums of integers around a loop of panels
 }
 
