@@ -361,27 +361,35 @@ func TestBlocksOfExpertsAreTheirRows(t *testing.T) {
 	}
 }
 
-// Rows of experts are taken in tiles of one expert's, of floats from fewer on than of bytes. All tiles read where their matrix lies:
-// no block looks for it among the choices of all tokens.
+// Rows of experts are taken in tiles of one expert's, of floats from fewer on than of bytes. All tiles read where their matrix and their
+// rows lie: no block looks for them among the choices of all tokens, be these as few as 16.
 func TestTilesOfExpertsReadWhereTheyLie(t *testing.T) {
-	m := openOutline(t, "olmoe:d=2048,layers=1,heads=16,kv=16,head=128,ff=1024,experts=64,used=8,vocab=2056,tied=0,pure=1,quant=q4_k")
 	for _, c := range []struct {
+		experts, used   int
 		numeric         nn.Numeric
 		sequences, want int // products: gate with up, and down
-	}{{nn.Exact, 11, 0}, {nn.Exact, 12, 2}, {nn.Int8, 15, 0}, {nn.Int8, 16, 2}} {
+	}{
+		{64, 8, nn.Exact, 11, 0}, {64, 8, nn.Exact, 12, 2}, {64, 8, nn.Int8, 15, 0}, {64, 8, nn.Int8, 16, 2},
+		{8, 2, nn.Int8, 7, 0}, {8, 2, nn.Int8, 8, 2}, {8, 2, nn.Exact, 8, 2}, {8, 2, nn.Int8, 20, 2},
+	} {
+		m := openOutline(t, fmt.Sprintf("olmoe:d=2048,layers=1,heads=16,kv=16,head=128,ff=1024,experts=%d,used=%d,vocab=2056,tied=0,pure=1,quant=q4_k", c.experts, c.used))
 		manifest := describeStep(t, m, llm.Variant{Batch: c.sequences, Tokens: 1, Context: 64, Numeric: c.numeric}, 8, "ptx:sm_90")
-		choices := c.sequences * 8
-		products := 0
+		rows := 8
+		if choices := c.sequences * c.used; choices > 4*c.experts {
+			rows = 16
+		}
+		choices, products := c.sequences*c.used, 0
 		for _, k := range manifest.Kernels {
-			if strings.HasPrefix(k.Name, fmt.Sprintf("reduce_%d_8_", (choices+64*7)/8)) && strings.Contains(k.Why, "matrix instructions") {
+			tiles := fmt.Sprintf("reduce_%d_%d_", (choices+c.experts*(rows-1))/rows, rows)
+			if strings.HasPrefix(k.Name, tiles) && strings.Contains(k.Why, "matrix instructions") {
 				products++
-				if strings.Contains(k.Name, fmt.Sprintf("_%d", choices)) {
-					t.Errorf("%s, %d sequences: %s folds the %d choices", c.numeric, c.sequences, k.Name, choices)
+				if strings.Contains(k.Name, fmt.Sprintf("_r_%d_", choices)) {
+					t.Errorf("%d experts, %s, %d sequences: %s folds the %d choices", c.experts, c.numeric, c.sequences, k.Name, choices)
 				}
 			}
 		}
 		if products != c.want {
-			t.Errorf("%s, %d sequences: %d products of tiles of eight rows, want %d", c.numeric, c.sequences, products, c.want)
+			t.Errorf("%d experts, %s, %d sequences: %d products of tiles of rows, want %d", c.experts, c.numeric, c.sequences, products, c.want)
 		}
 	}
 }

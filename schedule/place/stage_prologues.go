@@ -25,7 +25,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 	}
 	for _, u := range uses {
 		if s.FactsOf(p.Body).Reduce && placesRows(s, u) {
-			return refused(s, p, placesRowsReason, state.Number{Name: "rows", Value: s.WeightReuse(u.Consumer)})
+			return madeAgain(s, p) || refused(s, p, placesRowsReason, state.Number{Name: "points", Value: s.Points(p.Ranges)})
 		}
 		if !own && repeatedByBlocks(s, p, u) {
 			return madeAgain(s, p) || refused(s, p, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
