@@ -63,12 +63,7 @@ const placesRowsReason = "says where rows of a product lie"
 // placesRows reports a use as an index of weights that several rows are multiplied with, or of these rows: each block would fold it
 // before it could ask for the first of them, or each thread within its sum.
 func placesRows(s *state.State, u state.PlacedUse) bool {
-	several := func(v *state.Value) bool { return s.FactsOf(v.Body).Weights && s.WeightReuse(v) > 1 }
-	gathered := !s.FactsOf(u.Consumer.Body).Reduce && slices.ContainsFunc(s.Consumers(u.Consumer), several)
-	if !several(u.Consumer) && !gathered {
-		return false
-	}
-	return analyse.Any(u.Consumer.Body, func(read *ir.UOp) bool {
+	return s.FactsOf(u.Consumer.Body).Weights && s.WeightReuse(u.Consumer) > 1 && analyse.Any(u.Consumer.Body, func(read *ir.UOp) bool {
 		return (read.Op == ir.OpLoad || read.Op == ir.OpField) && slices.ContainsFunc(read.Indices(), func(x *ir.UOp) bool {
 			return analyse.Any(x, func(y *ir.UOp) bool { return y == u.Load })
 		})
