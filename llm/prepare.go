@@ -164,11 +164,9 @@ func (s *Session) prepare(ctx context.Context, w wanted) error {
 	if err := s.compileAhead(ctx, s.jobs(w)); err != nil {
 		return err
 	}
-	for _, size := range s.device.Target().Tuning.StepSizes {
-		if w.sizes[size] {
-			if _, err := s.stepOf(ctx, s.stepKey(size, w.from)); err != nil {
-				return err
-			}
+	for _, size := range w.largestFirst() {
+		if _, err := s.stepOf(ctx, s.stepKey(size, w.from)); err != nil {
+			return err
 		}
 	}
 	if w.loop {
@@ -191,6 +189,12 @@ type wanted struct {
 	from                  int // the position from which single tokens are fed
 }
 
+func (w wanted) largestFirst() []int {
+	sizes := slices.Sorted(maps.Keys(w.sizes))
+	slices.Reverse(sizes)
+	return sizes
+}
+
 // wants is what a prompt of p.Prompt tokens needs, and a generation after it: by the
 // device's loop, or by steps of one token.
 func (s *Session) wants(p Preparation, single, loop bool) wanted {
@@ -209,10 +213,7 @@ func (s *Session) jobs(w wanted) []job {
 	if all := s.options.Context; all != rows[0] {
 		rows = append(rows, all)
 	}
-	for _, size := range s.device.Target().Tuning.StepSizes {
-		if !w.sizes[size] {
-			continue
-		}
+	for _, size := range w.largestFirst() {
 		list = append(list, s.stepJob(s.stepKey(size, w.from)))
 		if size == 1 && len(rows) > 1 {
 			list = append(list, s.stepJob(stepKey{1, rows[1]}))

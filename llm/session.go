@@ -364,25 +364,21 @@ func (s *Session) checkTokens(sequence int, tokens []int32) error {
 	return nil
 }
 
-// largestChunk is the largest number of tokens of a sequence that one step takes. With
-// All it is not more than may be padded: logits of all tokens take a row of the
-// vocabulary each.
+// leastChunk is the number of tokens of a sequence that a step may take whatever the number of sequences, and
+// where it keeps logits of all of them: a row of the vocabulary each.
+const leastChunk = 128
+
+// largestChunk is the largest number of tokens of a sequence that one step takes.
 func (s *Session) largestChunk() int {
 	if s.options.All {
-		return paddedChunk
+		return leastChunk
 	}
-	return max(s.device.Target().Tuning.StepSizes[0]/s.sequences, paddedChunk)
+	return max(s.device.Target().Tuning.Steps[0].Rows/s.sequences, leastChunk)
 }
 
 // chunkFor picks the step for n remaining tokens.
-func (s *Session) chunkFor(n int) int { return s.stepSizes().first(n) }
-
-// stepSizes are the steps that the session feeds by.
-func (s *Session) stepSizes() stepSizes {
-	tuning := s.device.Target().Tuning
-	most := s.largestChunk()
-	sizes := lists.Filter(tuning.StepSizes, func(c int) bool { return c <= most })
-	return stepSizes{sizes: sizes, edge: tuning.StepEdge, sequences: s.sequences}
+func (s *Session) chunkFor(n int) int {
+	return stepSizes{steps: s.device.Target().Tuning.Steps, most: s.largestChunk(), sequences: s.sequences}.first(n)
 }
 
 // load writes what a step reads and returns the step. Padding comes after the

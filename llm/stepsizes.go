@@ -1,27 +1,29 @@
 package llm
 
-// paddedChunk is the largest step that may be padded.
-const paddedChunk = 128
+import (
+	"slices"
 
-// stepSizes are the numbers of tokens of a sequence that steps are compiled for, largest first, the
-// least 1, and what a step takes beside its rows of activations, in rows.
+	"tgc/target"
+)
+
+// stepSizes are the steps of a target by which so many sequences are fed, each of them up to most tokens at once. A
+// step's rows of activations are the tokens of all sequences.
 type stepSizes struct {
-	sizes           []int
-	edge, sequences int
+	steps           []target.Step // largest first, the last of one row
+	most, sequences int
 }
 
-// first is the first step for n tokens: the largest one that they fill, or the smallest that holds
+// first is the first step for n tokens of a sequence: the largest one that they fill, or the smallest that holds
 // them all, whichever way takes less time for all of them.
 func (s stepSizes) first(n int) int {
 	filled, holding := 0, 0
-	for _, c := range s.sizes {
+	for _, c := range s.steps {
 		switch {
-		case c > n:
-			if c <= paddedChunk {
-				holding = c
-			}
+		case c.Rows > s.most:
+		case c.Rows > n:
+			holding = c.Rows
 		case filled == 0:
-			filled = c
+			filled = c.Rows
 		}
 	}
 	if filled == n || holding == 0 || s.step(filled)+s.all(n-filled) < s.step(holding) {
@@ -30,15 +32,24 @@ func (s stepSizes) first(n int) int {
 	return holding
 }
 
-// all is what n tokens take, in the time that a row of activations adds to a step.
-func (s stepSizes) all(n int) (cost int) {
+// all is the time that n tokens of each sequence take.
+func (s stepSizes) all(n int) (time float64) {
 	for n > 0 {
 		c := s.first(n)
-		cost += s.step(c)
+		time += s.step(c)
 		n -= c
 	}
-	return cost
+	return time
 }
 
-// step is what a step of size tokens takes, in that time.
-func (s stepSizes) step(size int) int { return s.edge + size*s.sequences }
+// step is the time that a step of size tokens of each sequence takes: between two numbers of rows, and past the
+// largest, each row takes as much.
+func (s stepSizes) step(size int) float64 {
+	rows := size * s.sequences
+	larger := slices.IndexFunc(s.steps[1:], func(c target.Step) bool { return c.Rows < rows })
+	if larger < 0 {
+		return s.steps[len(s.steps)-1].Time
+	}
+	high, low := s.steps[larger], s.steps[larger+1]
+	return low.Time + (high.Time-low.Time)*float64(rows-low.Rows)/float64(high.Rows-low.Rows)
+}

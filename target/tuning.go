@@ -39,14 +39,10 @@ type Tuning struct {
 	// queries, 32 heads of 64, over 512 rows, 15 layers, two Zen 5 cores: f16 14.8 ms, 8.7 converted once, f32 7.0.
 	WideRows int64
 
-	// StepSizes are the numbers of tokens that steps of a model are compiled for, largest first, the last 1:
-	// targets on which models run have some. The first is the largest number of rows of
-	// activations from which a product with the same weights gains by having more of them at once.
-	StepSizes []int
-
-	// StepEdge is what a step takes that does not grow with its rows of activations, in rows:
-	// two steps that are full take less time than a padded one where they have so many rows fewer.
-	StepEdge int
+	// Steps are the numbers of tokens that steps of a model are compiled for, with the time that they take, largest
+	// first, the last of one token: targets on which models run have some. The first is the largest number of rows
+	// of activations from which a product with the same weights gains by having more of them at once.
+	Steps []Step
 
 	// RunsAhead is the number of runs of a step that are queued before the host
 	// looks at what they left; below 1 the host looks after each.
@@ -65,6 +61,13 @@ type Tuning struct {
 	RepeatRuns, RepeatLaunches int
 }
 
+// Step is a number of rows of activations that are fed at once, and the time that it takes beside that of others,
+// in any unit.
+type Step struct {
+	Rows int
+	Time float64
+}
+
 // Grouped products on every target are tuned as on an H200 with OLMoE in int8. A
 // prompt of 512 tokens: 26,600 tokens a second with tiles of 32 rows, 25,900 with 64.
 // From how many rows a group on they pay was measured on GPUs alone.
@@ -75,17 +78,18 @@ var grouped = Tuning{LeastTileRows: 8, MostTileRows: 32, GroupRows: 4, FloatGrou
 // one pass over their values; a new extent costs nothing, nor does a look at the
 // results of a run. Products with more than 128 rows at once gain nothing. One Zen 5 core, LLaMA 1B's layers,
 // ms of 8, 32 and 128 rows: Q4_K_M int8 6, 20, 57, exact 15, 46, 149; Q6_K int8 13, 23, 60, exact 17, 58, 162;
-// 16 rows take about as long as 32.
+// 16 rows take about as long as 32:
+// a step takes as long as 15 rows of a full one, and then for each of its rows.
 func tuningCPU() Tuning {
 	t := grouped
-	t.StepSizes, t.StepEdge, t.SkipRows, t.WideRows = []int{128, 64, 32, 8, 1}, 15, true, 8
+	t.Steps = []Step{{128, 143}, {64, 79}, {32, 47}, {8, 23}, {1, 16}}
+	t.SkipRows, t.WideRows = true, 8
 	return t
 }
 
 // tuningGPU: a GPU needs work for all of it, hence partial sums. Each new extent
 // costs the host a call for each kernel that has it as an argument, hence the grain.
-// 512 rows at once: 21,700 tokens of a prompt a second instead of 16,600 with 128
-// (LLaMA-1B Q6_K, exact, H200). A look at the results costs tens of microseconds:
+// A look at the results costs tens of microseconds:
 // 1 % of LLaMA-1B's tokens on an H200 with 8 runs a look; a reader of text sees no
 // bursts of 16 tokens.
 //
@@ -100,8 +104,9 @@ func tuningCPU() Tuning {
 // 4,096 rows, int8, tokens a second: LLaMA 3.2 1B 2,250, and 2,591 in one of 128; Qwen3
 // 0.6B 1,638 and 2,197; Qwen2.5 1.5B 1,085 and 1,269.
 //
-// Steps on an H200, ms of 8, 16, 32, 64 and 128 rows: LLaMA 1B int8 0.9, 1.1, 1.5, 1.8, 2.6, exact 0.9, 1.2, 1.7, 2.5, 3.9; 8B int8
-// 3.2, 4.6, 6.3, 11, 21; Qwen3 0.6B int8 0.8, 1.1, 1.2, 1.5, 2.2. 96 rows take up to 9 % more than 128 in int8, and 14 % less to 11 % more in exact.
+// Steps: means of six models in int8 and exact on an H200, where 512 rows take 512 (docs/bench/h200-steps.txt). Between models a step of 64
+// takes 131 to 198, one of 256 289 to 373, one of 1,024 711 to 1,012. Sizes of 24, 48, 96, 192, 384 and 768 take 8 % more to 28 % less than
+// the next power of two, or than two steps; each is one more to compile. 2,048 rows take as long as twice 1,024.
 //
 // Tiles of 32, 64 and 128 rows of groups that have 128, 64, 64 and 32 on average, H200, 512 tokens, thousands a second: 8 experts of 14,336 rows
 // (Q4_K_M) exact 75, 88, 82, int8 169, 186, 201; 32 of 2,880 (MXFP4) 42, 49, 44 and 67, 82, 88; 64 of 1,024 (OLMoE) 29.5, 30.1, 24.2 and 55.3,
@@ -126,7 +131,7 @@ func tuningGPU() Tuning {
 	t.BlockRows, t.BlockElements = 4, 8192
 	t.RepeatRuns, t.RepeatLaunches = 4, 128
 	t.SumParts, t.Grain, t.RunsAhead = 128, 64, 16
-	t.StepSizes, t.StepEdge = []int{512, 256, 128, 64, 32, 16, 8, 1}, 50
+	t.Steps = []Step{{1024, 867}, {512, 512}, {256, 326}, {128, 237}, {64, 164}, {32, 120}, {16, 91}, {8, 76}, {1, 52}}
 	return t
 }
 
