@@ -209,19 +209,18 @@ func (s *Session) wants(p Preparation, single, loop bool) wanted {
 // a long cache, also what goes on past them.
 func (s *Session) jobs(w wanted) []job {
 	var list []job
-	rows := []int{s.stepKey(1, w.from).rows}
-	if all := s.options.Context; all != rows[0] {
-		rows = append(rows, all)
-	}
 	for _, size := range w.largestFirst() {
-		list = append(list, s.stepJob(s.stepKey(size, w.from)))
-		if size == 1 && len(rows) > 1 {
-			list = append(list, s.stepJob(stepKey{1, rows[1]}))
+		if size > 1 {
+			list = append(list, s.stepJob(s.stepKey(size, w.from)))
 		}
 	}
-	for _, n := range rows {
+	for at := w.from; at < s.options.Context; at = s.rowsFor(at) {
+		rows := s.rowsFor(at)
+		if w.sizes[1] {
+			list = append(list, s.stepJob(stepKey{1, rows}))
+		}
 		if w.loop {
-			list = append(list, s.loopJob(loopKey{w.greedy, n}))
+			list = append(list, s.loopJob(loopKey{w.greedy, rows}))
 		}
 	}
 	if _, have := s.samplers[w.greedy]; w.sampler && !have {

@@ -199,11 +199,15 @@ func (s *Session) stepVariant(k stepKey) Variant {
 // stepKey is the step of T tokens from a position on. Steps of several tokens visit all
 // rows: attention has work for a whole device there.
 func (s *Session) stepKey(tokens, position int) stepKey {
-	rows := s.options.Context
 	if tokens == 1 {
-		rows = s.device.Target().Tuning.RowsFor(position, rows)
+		return stepKey{tokens, s.rowsFor(position)}
 	}
-	return stepKey{tokens, rows}
+	return stepKey{tokens, s.options.Context}
+}
+
+// rowsFor is how many rows of the cache a step of one token at position visits.
+func (s *Session) rowsFor(position int) int {
+	return s.device.Target().Tuning.RowsFor(position, s.options.Context)
 }
 
 // position is that of the sequence that is furthest.

@@ -18,9 +18,9 @@ import (
 
 // shortCaches is the interpreter as a target that compiles steps for the first rows of a
 // long cache.
-func shortCaches(rows int) *interp.Device {
+func shortCaches(rows ...int) *interp.Device {
 	desc := target.Interp()
-	desc.Tuning.ShortCache = rows
+	desc.Tuning.ShortCaches = rows
 	return interp.New(interp.Options{Target: desc})
 }
 
@@ -36,21 +36,24 @@ func TestShortCache(t *testing.T) {
 	}
 	for name, ahead := range map[string]int{"host": -1, "device": 3} {
 		t.Run(name, func(t *testing.T) {
-			whole, short := newLoopSession(t, m, shortCaches(0), 20, -1), newLoopSession(t, m, shortCaches(5), 20, ahead)
+			whole, short := newLoopSession(t, m, shortCaches(), 20, -1), newLoopSession(t, m, shortCaches(3, 6), 20, ahead)
 			if err := short.Prepare(t.Context(), 2, sampling); err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range requests {
-				sameGeneration(t, whole, short, r)
+			before := short.CompileParts()["write-kernels"]
+			sameGeneration(t, whole, short, requests[0])
+			if got := short.CompileParts()["write-kernels"]; got != before {
+				t.Errorf("kernels of steps past the first rows were compiled in a generation that was prepared: %v after %v", got, before)
 			}
-			if got := short.CompiledSteps(); got < 2 {
-				t.Errorf("%d steps and loops of one token, want those over 5 and over 20 rows", got)
+			sameGeneration(t, whole, short, requests[1])
+			if got := short.CompiledSteps(); got < 3 {
+				t.Errorf("%d steps and loops of one token, want those over 3, 6 and 20 rows", got)
 			}
 		})
 	}
 	t.Run("batch", func(t *testing.T) {
 		batch := newBatch(t, m, shortCaches(3), llm.BatchOptions{Sequences: 4, Context: batchContext, Ahead: 4})
-		batchEqualsSingles(t, batch, m, shortCaches(0), batchRequests(sampling), 1)
+		batchEqualsSingles(t, batch, m, shortCaches(), batchRequests(sampling), 1)
 	})
 }
 

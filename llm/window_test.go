@@ -27,7 +27,7 @@ var windowed = []struct {
 // Windows on a GPU are those of the interpreter, wherever a step's rows end.
 func TestWindows(t *testing.T) {
 	gpu := emulatedGPU(t)
-	if rows := gpu.Target().Tuning.ShortCache; rows <= 0 || rows >= 300 {
+	if rows := gpu.Target().Tuning.ShortCaches; len(rows) == 0 || rows[0] >= 300 {
 		t.Fatalf("steps over the first %d rows, want fewer than the window", rows)
 	}
 	tokens := make([]int32, 36)

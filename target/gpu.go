@@ -128,6 +128,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 	}
 	if sm >= 90 {
 		d.Cluster = portableCluster
+		d.Tuning.ShortCaches = []int{256, 512, 1024}
 	}
 	if special {
 		d.Name += "a"

@@ -48,9 +48,9 @@ type Tuning struct {
 	// looks at what they left; below 1 the host looks after each.
 	RunsAhead int
 
-	// ShortCache is the number of rows of a long cache over which a step of one token is
-	// compiled for itself, to go there while the text is short; 0: it never is.
-	ShortCache int
+	// ShortCaches are numbers of rows of a long cache, ascending, over which a step of one token is
+	// compiled for itself, to go there while the text is short.
+	ShortCaches []int
 
 	// IdleThreads is how many threads of a multiprocessor may do nothing since kernels of a launch are merged that have blocks of
 	// different widths.
@@ -99,10 +99,11 @@ func tuningCPU() Tuning {
 // ways; GPT-2 (68) 3,640, not 3,690, because a new extent is told to all kernels of a
 // graph.
 //
-// Over up to 256 rows attention is one kernel; over more it is made in parts, of which a
+// Over up to 256 rows attention is one kernel, over up to 1,024 where blocks form clusters; over more it is made in parts, of which a
 // short text fills few, and another kernel joins them. Positions below 128 in a cache of
 // 4,096 rows, int8, tokens a second: LLaMA 3.2 1B 2,250, and 2,591 in one of 128; Qwen3
-// 0.6B 1,638 and 2,197; Qwen2.5 1.5B 1,085 and 1,269.
+// 0.6B 1,638 and 2,197; Qwen2.5 1.5B 1,085 and 1,269. Position 300, and in one of 512, 700, and in one of 1,024: LLaMA 8B
+// 555 and 600, 554 and 592, LLaMA 1B 2,292 and 2,610, 2,303 and 2,393, Qwen3 0.6B 1,967 and 2,377, 1,907 and 2,178 (docs/bench/h200-steps.txt).
 //
 // Steps: means of six models in int8 and exact on an H200, where 512 rows take 512 (docs/bench/h200-steps.txt). Between models a step of 64
 // takes 131 to 198, one of 256 289 to 373, one of 1,024 711 to 1,012. Sizes of 24, 48, 96, 192, 384 and 768 take 8 % more to 28 % less than
@@ -126,7 +127,7 @@ func tuningCPU() Tuning {
 func tuningGPU() Tuning {
 	t := grouped
 	t.GroupRows, t.FloatGroupRows = 2, 1.5
-	t.ShortCache, t.FullTileRows = 256, 64
+	t.ShortCaches, t.FullTileRows = []int{256}, 64
 	t.IdleThreads = 256
 	t.BlockRows, t.BlockElements = 4, 8192
 	t.RepeatRuns, t.RepeatLaunches = 4, 128
@@ -169,15 +170,17 @@ func (t *Tuning) GraphRuns(launches int) int {
 }
 
 // RowsFor is how many of a cache's rows a step of one token is compiled to visit that goes
-// to the one of them at position: those of ShortCache, where the cache has many more, or all.
+// to the one of them at position: the fewest of ShortCaches of which the cache has many more, or all.
 func (t *Tuning) RowsFor(position, rows int) int {
-	if position < t.ShortCache && rows >= manyCaches*t.ShortCache {
-		return t.ShortCache
+	for _, n := range t.ShortCaches {
+		if position < n && rows >= manyCaches*n {
+			return n
+		}
 	}
 	return rows
 }
 
-// manyCaches is from how many times ShortCache on a cache is long. Positions from 64 on, int8, H200, tokens
+// manyCaches is from how many times so many rows on a cache is long. Positions from 64 on, int8, H200, tokens
 // a second over 256 and 512 rows: LLaMA 3.2 1B 2,734 and 2,494, Qwen3 1.7B 1,755 and 1,680, 0.6B 2,485 and
 // 2,143 (docs/bench/h200-depth.txt).
 const manyCaches = 2

@@ -27,6 +27,31 @@ func TestRoundUp(t *testing.T) {
 	}
 }
 
+func TestRowsFor(t *testing.T) {
+	sm87, err := ForGPU(87, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sm90, err := ForGPU(90, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ position, rows, clusters, none int }{
+		{0, 64, 64, 64}, {0, 511, 511, 511}, {255, 512, 256, 256}, {256, 512, 512, 512}, {256, 1024, 512, 1024}, {512, 1024, 1024, 1024},
+		{511, 4096, 512, 4096}, {512, 4096, 1024, 4096}, {1023, 2048, 1024, 2048}, {1023, 2047, 2047, 2047}, {1024, 4096, 4096, 4096},
+	} {
+		if got := sm90.Tuning.RowsFor(c.position, c.rows); got != c.clusters {
+			t.Errorf("position %d of %d: a step over %d rows, want %d", c.position, c.rows, got, c.clusters)
+		}
+		if got := sm87.Tuning.RowsFor(c.position, c.rows); got != c.none {
+			t.Errorf("position %d of %d, without clusters: a step over %d rows, want %d", c.position, c.rows, got, c.none)
+		}
+	}
+	if cpu := tuningCPU(); cpu.RowsFor(0, 4096) != 4096 {
+		t.Errorf("a CPU's step is over %d rows of 4096", cpu.RowsFor(0, 4096))
+	}
+}
+
 func TestTileRows(t *testing.T) {
 	gpu, cpu := tuningGPU(), tuningCPU()
 	for _, c := range []struct {
