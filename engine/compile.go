@@ -237,9 +237,18 @@ func runSchedule(ctx context.Context, s *state) error {
 	}
 	opt.Explain, opt.Control = s.config.Explain, s.control
 	opt.Decisions = s.config.decisions(s.out.Target)
-	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
-	if err != nil {
-		return err
+	kept := s.config.Schedules
+	if s.config.Debug > 0 { // which prints records
+		kept = nil
+	}
+	key := kept.keyOf(s.sink, &opt)
+	result, ok := kept.get(s.out.arena, key)
+	if !ok {
+		var err error
+		if result, err = schedule.Run(ctx, s.out.arena, s.sink, opt); err != nil {
+			return err
+		}
+		kept.put(key, result)
 	}
 	s.out.Schedule = result
 	s.out.Decisions = usedDecisions(result.Decisions, s.config.Decide)
@@ -249,23 +258,34 @@ func runSchedule(ctx context.Context, s *state) error {
 	return nil
 }
 
-// uniqueKernels renames every kernel canonically; those that come out as the
-// same node are one kernel.
+// canonical is a kernel with canonical names, and the slot that each of its slots was.
+type canonical struct {
+	ast   *ir.UOp
+	slots []int
+}
+
+// uniqueKernels renames every kernel canonically, those that are one node already once (a schedule that was kept has those of
+// all layers as one); those that come out as the same node are one kernel.
 func uniqueKernels(_ context.Context, s *state) error {
 	known := make(map[*ir.UOp]*Kernel)
+	renamed := make(map[*ir.UOp]canonical)
 	names := make(map[string]int)
 	for _, launch := range s.out.Schedule.Launches {
 		var calls []Call
 		for _, k := range launch.Kernels {
 			s.out.arena.TakeOrigins(k.Origins)
-			ast, slots := ir.Canonicalise(s.out.arena, k.AST)
-			unique, ok := known[ast]
+			c, ok := renamed[k.AST]
 			if !ok {
-				unique = &Kernel{Name: uniqueName(names, k.Name), AST: ast, origins: s.out.arena.OriginsUnder(ast)}
-				known[ast] = unique
+				c.ast, c.slots = ir.Canonicalise(s.out.arena, k.AST)
+				renamed[k.AST] = c
+			}
+			unique, ok := known[c.ast]
+			if !ok {
+				unique = &Kernel{Name: uniqueName(names, k.Name), AST: c.ast, origins: s.out.arena.OriginsUnder(c.ast)}
+				known[c.ast] = unique
 				s.out.Kernels = append(s.out.Kernels, unique)
 			}
-			args := lists.Map(slots, func(old int) int { return k.Args[old] })
+			args := lists.Map(c.slots, func(old int) int { return k.Args[old] })
 			calls = append(calls, Call{Kernel: unique, Args: args})
 		}
 		s.out.Launches = append(s.out.Launches, calls)

@@ -18,7 +18,7 @@ import (
 // command line; what changes code is part of cache keys.
 type Config struct {
 	Debug     int                // TGC_DEBUG: what to print on stderr, see debug.go
-	CacheDir  string             // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
+	CacheDir  string             // TGC_CACHE_DIR: compiled objects and schedules; empty for the user's cache folder
 	Threads   int                // CPU workers, 0 for all cores
 	Rules     schedule.RuleSet   // rules switched off (TGC_RULES_OFF, names separated by commas)
 	Knobs     heuristic.Knobs    // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
@@ -31,6 +31,7 @@ type Config struct {
 	Explain   bool               // keep the rules that were declined, for Compiled.Explain
 	Finite    Watch              // stop at the first kernel that writes such a value (TGC_FINITE)
 	Plans     Plans              // asked for a plan before the database and the heuristics; may be nil
+	Schedules *Schedules         // schedules that are kept from one process to the next; may be nil
 	DB        string             // TGC_DB: folder of plans that searches have found; empty: none
 	IgnoreDB  bool               // TGC_IGNORE_DB
 	Beam      int                // TGC_BEAM: who opens a device makes Plans of it, package search has them
@@ -72,7 +73,7 @@ func (o Option) value() (name, value string) {
 // Options lists every environment variable that tgc reads.
 var Options = []Option{
 	{"TGC_DEBUG", "what a compilation prints on stderr: " + debugText() + "; and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, len(DebugLevels)) }},
-	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
+	{"TGC_CACHE_DIR", "folder of compiled objects and schedules; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name or key, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
 	{"TGC_WITH", "Opts that are added to the plan of every kernel that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(c *Config, v string) error {
 		with, err := plan.Parse(v)

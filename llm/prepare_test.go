@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"tgc/engine"
 	"tgc/llm"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
@@ -32,6 +33,31 @@ func TestPrepare(t *testing.T) {
 				if parts[part] <= 0 {
 					t.Errorf("%s: no time was spent in %s: %v", name, part, parts)
 				}
+			}
+		}
+	}
+}
+
+// A session whose steps another one has scheduled schedules none, and generates the same.
+func TestSessionsOfKeptSchedules(t *testing.T) {
+	for _, device := range []string{"cpu", "cuda:emu"} {
+		m, dev, dir := tinyModel(t), openDevice(t, device), t.TempDir()
+		plain := newLoopSession(t, m, dev, 16, -1)
+		r := llm.Request{Prompt: []int32{5, 300, 7}, Tokens: 3, IgnoreEOS: true}
+		for run := range 2 {
+			kept := engine.OpenSchedules(dir)
+			s, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16, Config: engine.Config{Schedules: kept}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain.Reset()
+			sameGeneration(t, plain, s, r)
+			if scheduled := s.CompileParts()["write-kernels"] > 0; scheduled != (run == 0) {
+				t.Errorf("%s, session %d: scheduled %t", device, run, scheduled)
+			}
+			s.Close()
+			if err := kept.Close(); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

@@ -65,6 +65,11 @@ func (c *Control) Child() *Control {
 	}
 }
 
+// Plain reports that nothing is asked for but to run all rows.
+func (c *Control) Plain() bool {
+	return c == nil || len(c.Without)+len(c.DumpAfter) == 0 && c.StopAfter == "" && c.Dump == nil && !c.Verify && !c.Trace && !c.Origins && c.OnRewrite == nil
+}
+
 // Running names the row that was started last: after a panic, the one at fault.
 func (c *Control) Running() string {
 	c.mu.Lock()

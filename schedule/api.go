@@ -43,3 +43,6 @@ func CPUOptions() Options { return state.CPUOptions() }
 
 // KernelText prints a kernel (or any expression) in a compact infix form.
 func KernelText(root *ir.UOp) string { return expr.KernelText(root) }
+
+// Restore reads what Schedule.Store wrote. The nodes are made in an arena.
+var Restore = state.Restore

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tgc/engine"
 	"tgc/internal/atomicfile"
 	"tgc/internal/microbench"
 	"tgc/llm/bench"
@@ -201,6 +202,8 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string) (*bench.Re
 		return nil, err
 	}
 	defer dev.Close()
+	config.Schedules = engine.OpenSchedules(config.CacheDir)
+	defer config.Schedules.Close()
 	opt := o.options
 	opt.Kernels = opt.Kernels || o.trace != ""
 	opt.PromptKernels = opt.Kernels

@@ -13,8 +13,8 @@ func newCache() *cobra.Command {
 	var clear, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Show where compiled kernels are kept and how much there is, or clear them",
-		Long: "Compiled kernels are kept by content, up to 1 GiB, so that a model starts faster the\n" +
+		Short: "Show where compiled kernels and schedules are kept and how much there is, or clear them",
+		Long: "Compiled kernels, and schedules of models, are kept by content, up to 1 GiB, so that a model starts faster the\n" +
 			"next time. TGC_CACHE_DIR names another folder. What is cleared is compiled again when\n" +
 			"it is needed; plans that searches have found (TGC_DB) are kept.",
 		Example: "  tgc cache\n  tgc cache --clear",
@@ -38,9 +38,9 @@ func newCache() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd, map[string]any{"dir": cache.Dir(), "entries": entries, "bytes": bytes, "cleared": clear})
 			}
-			what := "%s: %d kernels, %s\n"
+			what := "%s: %d entries, %s\n"
 			if clear {
-				what = "%s: %d kernels, %s, cleared\n"
+				what = "%s: %d entries, %s, cleared\n"
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), what, cache.Dir(), entries, byteSize(bytes))
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"tgc/engine"
 	"tgc/llm"
 	"tgc/llm/chat"
 	"tgc/llm/chat/shell"
@@ -127,6 +128,8 @@ func (o *chatFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
+	config.Schedules = engine.OpenSchedules(config.CacheDir)
+	defer config.Schedules.Close()
 	if isTerminal(cmd.ErrOrStderr()) {
 		note(cmd, "loading %s", m.Name)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"tgc/engine"
 	"tgc/internal/atomicfile"
 	"tgc/llm"
 	"tgc/llm/chat"
@@ -160,6 +161,8 @@ func (o *runFlags) run(cmd *cobra.Command, name string) (err error) {
 		return err
 	}
 	defer dev.Close()
+	config.Schedules = engine.OpenSchedules(config.CacheDir)
+	defer config.Schedules.Close()
 	if o.drawn {
 		note(cmd, "seed: %d", o.sampling.Seed)
 	}
