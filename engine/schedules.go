@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"tgc/internal/cachefile"
@@ -67,7 +68,12 @@ func (s *Schedules) keyOf(sink *ir.UOp, opt *schedule.Options) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("schedule\n%s\n%v\n%+v\n%v\n%s", program, opt.Off, opt.Profile, opt.Decisions.List(), ir.Text(sink))
+	var key strings.Builder
+	fmt.Fprintf(&key, "schedule\n%s\n%v\n%+v\n%v\n", program, opt.Off, opt.Profile, opt.Decisions.List())
+	if err := ir.Print(&key, sink); err != nil { // a graph without a text has no key
+		return ""
+	}
+	return key.String()
 }
 
 // get is the schedule that is kept under a key.

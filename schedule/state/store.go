@@ -3,8 +3,8 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
-	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -39,13 +39,23 @@ type storedKernel struct {
 func (s *Schedule) Store() ([]byte, error) {
 	out := storedSchedule{ArenaBytes: s.ArenaBytes, Values: s.Values, Decisions: s.Decisions.List()}
 	for _, b := range s.Buffers {
-		out.Buffers = append(out.Buffers, storedBuffer{b.UserID, b.DType.String(), lists.Map(b.Shape, ir.Text), b.Format, b.Bytes, b.Offset})
+		stored := storedBuffer{b.UserID, b.DType.String(), make([]string, len(b.Shape)), b.Format, b.Bytes, b.Offset}
+		for i, extent := range b.Shape {
+			var err error
+			if stored.Shape[i], err = textOf(extent); err != nil {
+				return nil, err
+			}
+		}
+		out.Buffers = append(out.Buffers, stored)
 	}
 	known := make(map[string]int)
 	for _, l := range s.Launches {
 		var list []storedKernel
 		for _, k := range l.Kernels {
-			text := ir.Text(k.AST)
+			text, err := textOf(k.AST)
+			if err != nil {
+				return nil, err
+			}
 			at, ok := known[text]
 			if !ok {
 				at = len(out.Kernels)
@@ -56,6 +66,12 @@ func (s *Schedule) Store() ([]byte, error) {
 		out.Launches = append(out.Launches, list)
 	}
 	return json.Marshal(out)
+}
+
+func textOf(u *ir.UOp) (string, error) {
+	var b strings.Builder
+	err := ir.Print(&b, u)
+	return b.String(), err
 }
 
 // Restore reads what Store wrote. The nodes are made in an arena.
