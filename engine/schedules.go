@@ -25,12 +25,9 @@ type Schedules struct {
 	program func() (string, error)
 }
 
-// schedulesBytes bounds the folder that schedules share with compiled objects: as much as devices allow.
-const schedulesBytes = 1 << 30
-
 // OpenSchedules keeps schedules in a folder; an empty one is the user's (cachefile.DefaultDir).
 func OpenSchedules(dir string) *Schedules {
-	return &Schedules{cachefile.Open(dir, cachefile.MaxBytes(schedulesBytes)), sync.OnceValues(hashOfProgram)}
+	return &Schedules{cachefile.Open(dir, cachefile.MaxBytes(cachefile.FolderBytes)), sync.OnceValues(hashOfProgram)}
 }
 
 // Close releases the folder.

@@ -92,6 +92,23 @@ func BenchmarkBudgetCompile(b *testing.B) {
 	}
 }
 
+// BenchmarkBudgetKept is the same with a schedule that is kept on disk.
+func BenchmarkBudgetKept(b *testing.B) {
+	sink, desc := decodeSink(b, outline(b, "llama3.2:1b-q6_k"), 1), cpuTarget(b)
+	kept := engine.OpenSchedules(b.TempDir())
+	defer kept.Close()
+	config := engine.Config{Schedules: kept}
+	if _, err := engine.Compile(b.Context(), sink, desc, config); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := engine.Compile(b.Context(), sink, desc, config); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkBudgetMatvec is code generation of one Q6_K matrix-vector product,
 // kernel to LLVM IR text: budget 10 ms.
 func BenchmarkBudgetMatvec(b *testing.B) {

@@ -106,8 +106,8 @@ func tuningCPU() Tuning {
 // 555 and 600, 554 and 592, LLaMA 1B 2,292 and 2,610, 2,303 and 2,393, Qwen3 0.6B 1,967 and 2,377, 1,907 and 2,178 (docs/bench/h200-steps.txt).
 //
 // Steps: means of six models in int8 and exact on an H200, where 512 rows take 512 (docs/bench/h200-steps.txt). Between models a step of 64
-// takes 131 to 198, one of 256 289 to 373, one of 1,024 711 to 1,012. Sizes of 24, 48, 96, 192, 384 and 768 take 8 % more to 28 % less than
-// the next power of two, or than two steps; each is one more to compile. 2,048 rows take as long as twice 1,024.
+// takes 131 to 198, one of 256 289 to 373, one of 1,024 711 to 1,012. Sizes of 24, 48, 96, 192, 384 and 768 take 22 % more to 31 % less than
+// the next power of two, or than two steps; each is one more to compile. 2,048 rows take 13 % more to 8 % less than twice 1,024, on the mean as long.
 //
 // Tiles of 32, 64 and 128 rows of groups that have 128, 64, 64 and 32 on average, H200, 512 tokens, thousands a second: 8 experts of 14,336 rows
 // (Q4_K_M) exact 75, 88, 82, int8 169, 186, 201; 32 of 2,880 (MXFP4) 42, 49, 44 and 67, 82, 88; 64 of 1,024 (OLMoE) 29.5, 30.1, 24.2 and 55.3,

@@ -31,6 +31,10 @@ const (
 	tempSuffix = ".tmp"
 )
 
+// FolderBytes bounds the folder that devices' machine code and schedules share (MaxBytes): a kernel is some 10 KB, a
+// schedule some 100.
+const FolderBytes = 1 << 30
+
 // Cache is a directory of entries. The zero Cache and a nil Cache are valid
 // and always empty. All methods are safe for concurrent use, also by several
 // processes.

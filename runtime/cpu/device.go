@@ -37,9 +37,6 @@ type Options struct {
 	Passes string
 }
 
-// cacheBytes bounds the object cache. An object is some 10 KB.
-const cacheBytes = 1 << 30
-
 // Device compiles and runs programs on this machine's CPU.
 type Device struct {
 	desc     *target.Desc
@@ -77,7 +74,7 @@ func New(ctx context.Context, options Options) (*Device, error) {
 		tables:   make(map[string]*native.Memory),
 	}
 	if !options.NoCache {
-		d.cache = cachefile.Open(options.CacheDir, cachefile.MaxBytes(cacheBytes))
+		d.cache = cachefile.Open(options.CacheDir, cachefile.MaxBytes(cachefile.FolderBytes))
 	}
 	return d, nil
 }

@@ -42,9 +42,6 @@ type Options struct {
 // serialVariable turns Options.Serial on.
 const serialVariable = "TGC_CUDA_SERIAL"
 
-// cacheBytes bounds the cache of machine code. A kernel is some 10 KB.
-const cacheBytes = 1 << 30
-
 // Device is one GPU in one context.
 type Device struct {
 	options Options
@@ -196,7 +193,7 @@ func (d *Device) open(id driver.Device) error {
 		return err
 	}
 	if !d.options.NoCache {
-		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))
+		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cachefile.FolderBytes))
 	}
 	d.loader.Cache, d.loader.Assemble, d.loader.Make = d.cache, d.assemble, d.module
 	return nil

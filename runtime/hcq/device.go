@@ -38,10 +38,7 @@ type Options struct {
 	Warn func(message string)
 }
 
-const (
-	defaultTimeout = 30 * time.Second
-	cacheBytes     = 1 << 30
-)
+const defaultTimeout = 30 * time.Second
 
 // Device is one GPU with its queue.
 type Device struct {
@@ -94,7 +91,7 @@ func (d *Device) open() (err error) {
 	d.desc.Cluster = 0 // no launch descriptor that is known here asks for clusters
 	d.desc.Cost.Workers = info.GPCs * info.TPCsPerGPC * info.SMsPerTPC
 	if !d.options.NoCache {
-		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))
+		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cachefile.FolderBytes))
 	}
 	d.loader.Cache, d.loader.Make = d.cache, d.place
 	d.loader.Assemble = func(ctx context.Context, r *nvidia.Rendered) ([]byte, string, error) {
